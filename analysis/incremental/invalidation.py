@@ -21,9 +21,9 @@ from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.region.asked import answer_as_before
 from graphmend.analysis.region.dynamo_config import says_what_is_traced
 from graphmend.analysis.region.region import Root
-from graphmend.analysis.region.roots import has_same_roots
 from graphmend.analysis.resolution.annotations import record_fields
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.names import global_name
@@ -88,9 +88,8 @@ class Invalidation:
         """Re-analyse what depends on a change in `text`."""
         if not self._propagate(change, text):
             return False
-        edited = change.functions | change.signature_changed
-        if not has_same_roots(self._session, self._roots.values(), edited):
-            return False
+        if not answer_as_before(self._session, change.functions | change.signature_changed):
+            return False  # other roots, perhaps
         for info in change.signature_changed:
             if not self._invalidate_signature(info, change, text):
                 return False

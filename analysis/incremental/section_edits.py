@@ -28,6 +28,7 @@ from graphmend.analysis.incremental.sections import (
 )
 from graphmend.analysis.program.attribute_flags import Flags, sets_flags
 from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
+from graphmend.analysis.region.offered_roots import named_functions
 from graphmend.analysis.syntax.function_source import BEFORE_INDENT
 from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.syntax.source import Source
@@ -139,8 +140,17 @@ class SectionEdits:
             return False
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
+        if self._serves_others(removed, added):
+            return False
         section.text = text
         return self._invalidation.apply(change, whole)
+
+    def _serves_others(self, removed: list[Outside], added: list[Outside]) -> bool:
+        """Whether the top level names other functions than before: which serve it decides what is traced."""
+        before, now = (
+            named_functions(self._module, [s for owner, s in those if owner is None]) for those in (removed, added)
+        )
+        return before != now
 
     def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
         """The statements between functions; None where classes came or went."""

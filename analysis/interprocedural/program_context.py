@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
@@ -24,6 +27,8 @@ class ProgramContext:
         """Cache: for each class, the qualified names of its bases without available source."""
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         """Cache: the declared values of parameters."""
+        self.asked: dict[FunctionInfo, dict[Any, Hashable]] = {}
+        """What was asked of functions' texts to find the roots, with the answers."""
         self._inner: dict[FunctionNode, FunctionInfo] = {}
 
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
@@ -40,5 +45,5 @@ class ProgramContext:
 
     def close(self) -> None:
         """Drop all caches."""
-        for kept in (self.module_classes, self.outside, self.known_parameters, self._inner):
+        for kept in (self.module_classes, self.outside, self.known_parameters, self.asked, self._inner):
             kept.clear()

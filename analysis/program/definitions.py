@@ -16,7 +16,6 @@ from graphmend.analysis.syntax.scopes import Bindings
 
 if TYPE_CHECKING:
     from graphmend.analysis.lattice.values import Value
-    from graphmend.analysis.program.offer import Offer
     from graphmend.analysis.syntax.source import Source
 
 
@@ -44,8 +43,6 @@ class FunctionInfo:
         """Cache: whether it changes nothing about a function that it decorates."""
         self.uses: dict[str, str] | None = None
         """Cache: names that the body uses as only a tensor can be used."""
-        self.offer: Offer | None = None
-        """Cache: what the body says of whether the function is offered to other code."""
 
     @property
     def node(self) -> FunctionNode:
@@ -81,7 +78,7 @@ class FunctionInfo:
         self._node, self._folded = node, None
         self._source = source
         self._shift = 0
-        self.uses = self.is_passthrough = self.offer = None
+        self.uses = self.is_passthrough = None
         for name in ("parameters", "defaults", "is_abstract", "assigns", "grows", "registers", "bindings"):
             self.__dict__.pop(name, None)
 

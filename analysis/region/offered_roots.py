@@ -4,13 +4,13 @@ that compute tensors from tensors. Nothing in sight says who calls them."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import NONE, Choice, Tensor, Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
-from graphmend.analysis.program.offer import Offer
+from graphmend.analysis.region.asked import ask
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.classes import find_method, is_module_class
 from graphmend.analysis.resolution.parameters import declared
@@ -58,9 +58,9 @@ def _is_offered_method(session: ProgramView, method: FunctionInfo) -> bool:
     out, or says that it needs no gradients."""
     if not _is_public(method) or method.name == "forward" or not isinstance(method.node, ast.FunctionDef):
         return False
-    if not method.parameters or not _offer(method).computes or _offer(method).drives:
+    if not ask(session, method, _computes) or ask(session, method, _drives):
         return False
-    return method.decorated_with(*_WITHOUT_GRADIENTS) or _needs_tensor(session, method, method.parameters[1:])
+    return method.decorated_with(*_WITHOUT_GRADIENTS) or ask(session, method, _needs_tensor)
 
 
 def _offered_functions(session: ProgramView, module: ModuleInfo) -> list[FunctionInfo]:
@@ -68,8 +68,8 @@ def _offered_functions(session: ProgramView, module: ModuleInfo) -> list[Functio
     offered = {
         name: info
         for name, info in module.functions.items()
-        if _is_public(info) and isinstance(info.node, ast.FunctionDef) and not _offer(info).drives
-        if _needs_tensor(session, info, info.parameters)
+        if _is_public(info) and isinstance(info.node, ast.FunctionDef) and not ask(session, info, _drives)
+        if ask(session, info, _needs_tensor)
     }
     serving = _serving(session, module, offered.keys()) if offered else set()
     return [info for name, info in offered.items() if name not in serving]
@@ -87,14 +87,7 @@ def _is_seen_through(info: FunctionInfo, decorator: ast.expr) -> bool:
     return own or info.module.qualified(made_by) in _WITHOUT_GRADIENTS
 
 
-def _offer(info: FunctionInfo) -> Offer:
-    if info.offer is None:
-        names = frozenset(n.id for n in walk(info.node) if isinstance(n, ast.Name))
-        info.offer = Offer(_computes(info, info.node), _drives(info), names)
-    return info.offer
-
-
-def _drives(info: FunctionInfo) -> bool:
+def _drives(session: ProgramView, info: FunctionInfo) -> bool:
     """Whether a function trains, measures time, or reads or writes files: it calls what is compiled, and is not."""
     for part in walk(info.node):
         if isinstance(part, ast.Call):
@@ -105,19 +98,26 @@ def _drives(info: FunctionInfo) -> bool:
     return False
 
 
-def _needs_tensor(session: ProgramView, info: FunctionInfo, parameters: list[ast.arg]) -> bool:
+def _names(session: ProgramView, info: FunctionInfo) -> frozenset[str]:
+    """The functions of its file that a function names."""
+    functions = info.module.functions
+    return frozenset(n.id for n in walk(info.node) if isinstance(n, ast.Name) and n.id in functions)
+
+
+def _needs_tensor(session: ProgramView, info: FunctionInfo) -> bool:
     """Whether a parameter that no caller leaves out can only be a tensor."""
+    parameters = info.parameters[info.owner is not None :]
     needed = (p for p in (*parameters, *info.node.args.kwonlyargs) if p.arg not in info.defaults)
     return any(_is_tensor(declared(session, info, p)) and not _is_asked_for_its_kind(info, p) for p in needed)
 
 
-def _computes(method: FunctionInfo, node: ast.AST) -> bool:
+def _computes(session: ProgramView, method: FunctionInfo) -> bool:
     """Whether a method calls its receiver, or a method of that, or writes into what that holds: one that only draws,
     saves or counts is not traced."""
     if not method.parameters:
         return False
     me = method.parameters[0].arg
-    for part in walk(node):
+    for part in walk(method.node):
         if isinstance(part, ast.Call) and (_is_of(part.func, me) or _is(part.func, me)):
             return True
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) and _is_of(part.value, me):
@@ -155,7 +155,7 @@ def _serving(session: ProgramView, module: ModuleInfo, offered: Collection[str])
     found = _named_at_top(module)
     todo += [module.functions[name] for name in found]
     while todo:
-        new = (_offer(todo.pop()).names & module.functions.keys()) - found
+        new = ask(session, todo.pop(), _names) - found
         found |= new
         todo += [module.functions[name] for name in new]
     return found
@@ -163,10 +163,13 @@ def _serving(session: ProgramView, module: ModuleInfo, offered: Collection[str])
 
 def _named_at_top(module: ModuleInfo) -> set[str]:
     """The functions that a file names outside of functions and classes: what is run where it is a script."""
-    if module.source.tree is None:
-        return set()
-    statements = (s for s in module.source.tree.body if not isinstance(s, _DEFINITIONS))
-    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)} & module.functions.keys()
+    return named_functions(module, module.source.tree.body) if module.source.tree is not None else set()
+
+
+def named_functions(module: ModuleInfo, statements: Iterable[ast.stmt]) -> set[str]:
+    """The functions of a file that some statements of its top level name, but for those of functions and classes."""
+    own = (s for s in statements if not isinstance(s, _DEFINITIONS))
+    return {n.id for s in own for n in ast.walk(s) if isinstance(n, ast.Name)} & module.functions.keys()
 
 
 def _is_tensor(value: Value) -> bool:

@@ -4,7 +4,7 @@ methods that torch calls of modules, autograd functions and distributions of whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.driven import Driven
@@ -13,6 +13,7 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, Value, tensor_in
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
+from graphmend.analysis.region.asked import ask
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT
@@ -109,10 +110,10 @@ def _without_forward(session: ProgramView, module: ModuleInfo) -> Iterator[Root]
         for name, method in methods.items():
             if name.startswith("_") or method.is_static or method.is_classmethod or method.is_property:
                 continue
-            if (method.owner is not cls and not _calls_own(method, cls)) or not _gives_something(method):
+            if method.owner is not cls and cls.methods.keys().isdisjoint(ask(session, method, _reads_of_receiver)):
                 continue
-            taken = (*method.parameters[1:], *method.node.args.kwonlyargs)
-            if _untraced(method) or all(tensor_in(declared(session, method, p)) is None for p in taken):
+            computes = ask(session, method, _gives_something) and ask(session, method, _takes_tensor)
+            if not computes or _untraced(method):
                 continue
             yield Root(Function(method, bound=Instance(cls)), Region("assumed", evidence, None))
 
@@ -128,7 +129,7 @@ def _has_forward(session: ProgramView, cls: ClassInfo) -> bool:
     return any(find_method(session, cls, name) is not None for name in ("forward", "__call__"))
 
 
-def _gives_something(method: FunctionInfo) -> bool:
+def _gives_something(session: ProgramView, method: FunctionInfo) -> bool:
     """Whether a method has a result: those that only meter, plot or save have none, and run outside of models."""
     node = method.node
     if isinstance(node, ast.Lambda) or (node.returns is not None and _is_none(node.returns)):
@@ -140,39 +141,18 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def has_same_roots(session: ProgramView, before: Iterable[Root], edited: Iterable[FunctionInfo]) -> bool:
-    """Whether the functions and methods that their bodies make roots are those that they were before an edit of some
-    functions."""
-    assert session.module is not None
-    before = list(before)
-    compiled = {root.function.info for root in before if root.region.kind == "compiled"}
-    offered = {_method(root) for root in offered_roots(session, session.module)}
-    if {(cls, info) for cls, info in offered if info not in compiled} != {_method(r) for r in before if r.region.alone}:
-        return False
-    if not any(info.owner is not None and cannot_be_called(session, info.owner) for info in edited):
-        return True
-    found = {_method(root) for root in _without_forward(session, session.module)}
-    were = {_method(root) for root in before if root.region.kind == "assumed"}
-    return {(cls, info) for cls, info in found if info not in compiled} == {
-        (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)
-    }
+def _takes_tensor(session: ProgramView, method: FunctionInfo) -> bool:
+    taken = (*method.parameters[1:], *method.node.args.kwonlyargs)
+    return any(tensor_in(declared(session, method, p)) is not None for p in taken)
 
 
-def _method(root: Root) -> tuple[ClassInfo | None, FunctionInfo]:
-    """The method at which a root begins, and the class of its receiver."""
-    receiver = root.function.bound
-    return receiver.info if isinstance(receiver, Instance) else None, root.function.info
-
-
-def _calls_own(method: FunctionInfo, cls: ClassInfo) -> bool:
-    """Whether an inherited method reads a method of its receiver that a class defines."""
+def _reads_of_receiver(session: ProgramView, method: FunctionInfo) -> frozenset[str]:
+    """The attributes that a method reads of its receiver."""
     receiver = method.parameters[0].arg if method.parameters else None
-    return any(
-        isinstance(n, ast.Attribute)
-        and n.attr in cls.methods
-        and isinstance(n.value, ast.Name)
-        and n.value.id == receiver
+    return frozenset(
+        n.attr
         for n in walk(method.node)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == receiver
     )
 
 

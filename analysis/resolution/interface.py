@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from graphmend.analysis.lattice.values import Value
@@ -56,6 +56,8 @@ class ProgramView(Protocol):
     """Cache: for each class, the qualified names of its bases without available source."""
     known_parameters: dict[tuple[FunctionInfo, str], Value]
     """Cache: the declared values of parameters."""
+    asked: dict[FunctionInfo, dict[Any, Hashable]]
+    """What was asked of functions' texts to find the roots, with the answers."""
 
     @property
     def stack(self) -> Depth: ...

@@ -447,6 +447,24 @@ CHANGES = {
         "return 3",
         "return loss(torch.ones(3))",
     ),
+    "an offered function comes to serve the top level": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "def loss(x: torch.Tensor):\n    print(x)\n    return x\n\nDONE = 3\n",
+        "DONE = 3",
+        "DONE = loss(torch.ones(3))",
+    ),
+    "an offered function measures with what is imported now": (
+        "import math as time\n\nclass N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "def loss(x: torch.Tensor):\n    print(x)\n    return x + time.time()\n",
+        "import math as time",
+        "import time as time",
+    ),
+    "a base's method calls what the class with tensors defines": (
+        "class B:\n    def at(self, x: torch.Tensor):\n        print(x)\n        return x\n\n"
+        "class N(B, nn.Module):\n    def _of(self, x):\n        return x\n",
+        "        return x\n\nclass N",
+        "        return self._of(x)\n\nclass N",
+    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"
