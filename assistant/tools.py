@@ -130,17 +130,20 @@ def _named(result: Result, key: str) -> Finding:
 
 
 def _shown(report: Report, function: str) -> Data:
+    """What a check shows, in our words, TorchDynamo's titles, names of the source, kinds and numbers: what the code
+    printed or raised may be a secret, and stays here.
+    """
     if report.problem is not None:
-        raise Refused(report.problem)
+        raise Refused(report.bare or "nothing could be run")
     top = function.partition(".")[0]
     targets: Sequence[Data] = [
         {
             "name": target.name,
             "status": target.status,
-            "problem": target.problem,
+            "problem": target.bare,
             "inputs": target.inputs,
             "graphs": target.graphs,
-            "breaks": [{"line": b.span.line, "reason": b.reason, "gb_id": b.gb_id} for b in target.breaks],
+            "breaks": [{"line": b.span.line, "reason": b.gb_type, "gb_id": b.gb_id} for b in target.breaks],
         }
         for target in report.targets
     ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from graphmend.analysis.syntax.span import Span
+from graphmend.dynamo.comparison import Comparison, read
 
 Kind = Literal["break", "skip", "raises", "error"]
 Status = Literal["checked", "no-inputs", "failed"]
@@ -155,46 +156,6 @@ class RunInfo(NamedTuple):
     raised: str | None
 
 
-class Difference(NamedTuple):
-    """One thing that differs. `kind` is one of `dynamo.verdict.KINDS`; `where` names the run and the place."""
-
-    kind: str
-    where: str
-    detail: str
-
-    @property
-    def line(self) -> str:
-        return f"{self.where}: {self.detail}" if self.where else self.detail
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The mended text beside the original, on the same inputs and weights. Empty `differences` means equal.
-
-    `silenced` holds printed or logged lines that the original shows and the mended text, compiled, does not. `found`
-    is all of it by kinds; `dynamo.verdict` judges it.
-    """
-
-    runs: int
-    differences: tuple[str, ...] = ()
-    silenced: tuple[str, ...] = ()
-    gradients: int = 0
-    """How many gradients were compared."""
-    largest: float = 0.0
-    """The largest difference of a value or gradient; 0.0 means equal to the bit."""
-    rounding: float = 0.0
-    """The largest difference that rounding explains, relative to the value."""
-    found: tuple[Difference, ...] = ()
-    remarks: tuple[str, ...] = ()
-    """What is told and not judged: the words of exceptions."""
-    seconds: tuple[float, float] = (0.0, 0.0)
-    """Processor time of all calls in eager mode, of the original and of the mended text."""
-
-    @property
-    def equal(self) -> bool:
-        return not self.differences and not self.silenced
-
-
 class Times(NamedTuple):
     """Milliseconds of one call; `cold` is the first one, compilation included."""
 
@@ -218,11 +179,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """What became of one target. `problem` says in one line why it was not checked."""
+    """What became of one target. `problem` says in one line why it was not checked, `bare` the same without what the
+    checked code itself said.
+    """
 
     name: str
     status: Status
     problem: str | None = None
+    bare: str | None = None
     line: int = 0
     notes: tuple[str, ...] = ()
     origin: str = ""
@@ -282,6 +246,8 @@ class Report:
     path: str
     targets: tuple[TargetReport, ...] = ()
     problem: str | None = None
+    bare: str | None = None
+    """The problem without what the checked code itself said."""
     note: str = ""
     remark: str = ""
     torch: str = ""
@@ -315,6 +281,7 @@ def report(path: str, data: Mapping[str, Any], output: str = "", python: str = "
         path=path,
         targets=tuple(_target(t) for t in data.get("targets", ())),
         problem=data.get("problem"),
+        bare=data.get("bare", data.get("problem")),
         note=data.get("note", ""),
         remark=data.get("remark", ""),
         torch=data.get("torch", ""),
@@ -336,6 +303,7 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
         name=data["name"],
         status=data["status"],
         problem=data.get("problem"),
+        bare=data.get("bare", data.get("problem")),
         line=data.get("line", 0),
         notes=tuple(data.get("notes", ())),
         origin=data.get("origin", ""),
@@ -354,19 +322,7 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
             for item in data.get("varied", ())
         ),
         runs=tuple(RunInfo(r["inputs"], r["raised"]) for r in data.get("runs", ())),
-        comparison=None
-        if comparison is None
-        else Comparison(
-            comparison["runs"],
-            tuple(comparison["differences"]),
-            tuple(comparison["silenced"]),
-            comparison["gradients"],
-            comparison["largest"],
-            comparison["rounding"],
-            tuple(Difference(d["kind"], d["where"], d["detail"]) for d in comparison["found"]),
-            tuple(comparison["remarks"]),
-            (comparison["seconds"][0], comparison["seconds"][1]),
-        ),
+        comparison=None if comparison is None else read(comparison),
         times=None if times is None else Times(**times),
         batches=tuple(
             Batch(tuple(b["changes"]), b["compiled"], b["executed"], b["raised"]) for b in data.get("batches", ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from graphmend.dynamo.report import Comparison, Difference
+from graphmend.dynamo.comparison import Comparison, Difference
 
 KINDS: dict[str, frozenset[str]] = {
     "value": frozenset(),

@@ -18,7 +18,6 @@ from graphmend.model.gates.text import Unfit
 from graphmend.model.meaning import Message, Model, NotOfType
 from graphmend.model.question import Impossible, Replacement, without_break
 from graphmend.model.subject import subject
-from graphmend.model.trial import Differs
 from graphmend.transforms.fix import Fix, Refusal
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ async def ask(
             answer.problem = str(given)
             return answer
         except Unfit as error:
-            answer.problem = error.shown if isinstance(error, Differs) else str(error)
+            answer.problem = str(error)
             messages = [*messages, Message("assistant", text), prompt.again(str(error))]
     return answer
 

@@ -1,4 +1,8 @@
-"""The gates that look at a replaced text: the analysis once more, then TorchDynamo beside the original."""
+"""The gates that look at a replaced text: the analysis once more, then TorchDynamo beside the original.
+
+What they say is for the model, the assistant and every output: it holds nothing that the run code printed, raised,
+stored or named, which may be a secret. Whoever wants to read that runs `graphmend verify`.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,9 @@ from graphmend.transforms.fix import DIFFERENCES, Difference, DifferenceKind
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
     from graphmend.analysis.finding import Finding
-    from graphmend.dynamo.report import Comparison, Report, TargetReport
-    from graphmend.dynamo.report import Difference as Seen
+    from graphmend.dynamo.comparison import Comparison
+    from graphmend.dynamo.comparison import Difference as Seen
+    from graphmend.dynamo.report import Report, TargetReport
 
 _OTHERS: frozenset[DifferenceKind] = frozenset({"callers"})
 """What is named, and no reason to refuse."""
@@ -36,14 +41,6 @@ class Verified(NamedTuple):
     runs: int
     breaks: tuple[int, int]
     """In how many places the graphs of the targets broke, before and after."""
-
-
-class Differs(Unfit):
-    """A replacement behaves differently. `shown` is for the user: it may hold what the code printed or raised."""
-
-    def __init__(self, said: str, shown: str) -> None:
-        super().__init__(said)
-        self.shown = shown
 
 
 class Rechecked(NamedTuple):
@@ -83,16 +80,16 @@ def verified(
     allowed = _OTHERS | ({"rounding"} if rounding else frozenset())
     after = report.after
     if report.problem is not None or after is None:
-        raise Unfit(f"nothing could be run: {report.problem}")
+        raise Unfit(f"nothing could be run: {report.bare}")
     after = dataclasses.replace(after, named=tuple(allowed))
     report = dataclasses.replace(report, after=after)
     if after.problem is None:
         for target in after.targets:
             if target.comparison is not None:
-                _equal(target.name, target.comparison, allowed)
-    says = mend_verdict.of(report, finding)
-    if says:
-        raise Unfit(says)
+                _equal(target.comparison, allowed)
+    unverified = mend_verdict.why(report, finding)
+    if unverified is not None:
+        raise Unfit(unverified.bare)
     covering = [t for t in after.targets if t.comparison is not None]
     _traced(covering, finding.path, range(where.first, where.first + lines))
     for item in doubtful:
@@ -109,16 +106,16 @@ def verified(
     return Verified(tuple(_named(covering, allowed)), runs, counts)
 
 
-def _equal(name: str, comparison: Comparison, allowed: Collection[str]) -> None:
+def _equal(comparison: Comparison, allowed: Collection[str]) -> None:
     unnamed = judge(comparison, allowed).unnamed
     if unnamed:
         kinds = tuple(dict.fromkeys(item.kind for item in unnamed))
         said = "; ".join(_kind(kind, comparison) for kind in kinds)
-        raise Differs(f"the answer behaves differently: {said}", f"{name} differs: {unnamed[0].line}")
+        raise Unfit(f"the answer behaves differently: {said}; first: {unnamed[0].bare}")
 
 
 def _kind(kind: str, comparison: Comparison) -> str:
-    """A kind of difference in our own words: nothing that the code printed or raised may reach the model."""
+    """A kind of difference in our own words."""
     if kind == "value":
         return f"values differ, by up to {comparison.largest:.3g}"
     covered = sorted(word for word in KINDS.get(kind, ()) if word in DIFFERENCES)
@@ -169,4 +166,4 @@ def _named(targets: list[TargetReport], allowed: Collection[str]) -> Iterator[Di
         for item in judge(target.comparison, allowed).named:
             seen.setdefault("rounding" if item.kind == "rounding" else "callers", item)
     for kind, item in seen.items():
-        yield Difference(kind, f"{DIFFERENCES[kind]}: {item.line}")
+        yield Difference(kind, f"{DIFFERENCES[kind]}: {item.bare}")

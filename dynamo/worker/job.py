@@ -19,7 +19,7 @@ import torch._dynamo
 from . import discover, loading, versions
 from .comparison import compare
 from .comparison.memento import BYTES
-from .errors import Unusable, describe
+from .errors import Unusable, bare, describe
 from .inputs import examples, synthesis, within
 from .project import scripts
 from .recording.lines import Project
@@ -55,8 +55,7 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
                 " name a function or Class.method of it, or run the program with `graphmend verify -- COMMAND`"
             )
     except Unusable as error:
-        answer["problem"] = str(error)
-        return answer
+        return {**answer, "problem": str(error), "bare": error.bare}
     say({"begun": {**answer, "names": [target.name for target in targets]}})
     compared = job.get("keep") or job.get("compare")
     beginning = compare.Beginning(module, BYTES if compared else 0)
@@ -90,9 +89,12 @@ def _import(job: dict[str, Any], project: Project) -> ModuleType:
         scripts.complete(module)
         return module
     except SystemExit as error:
-        raise Unusable(f"{path} calls sys.exit({error.code!r}) at import") from error
+        raise Unusable(
+            f"{path} calls sys.exit({error.code!r}) at import", f"{path} calls sys.exit at import"
+        ) from error
     except BaseException as error:
-        raise Unusable(f"{path} cannot be imported: {describe(error, project.contains)}") from error
+        fails, mine = f"{path} cannot be imported", project.contains
+        raise Unusable(f"{fails}: {describe(error, mine)}", f"{fails}: {bare(error, mine)}") from error
 
 
 def _configured_names(job: dict[str, Any], module: ModuleType) -> list[str]:
@@ -121,8 +123,7 @@ def _same_again(
     target: discover.Target, module: ModuleType, job: dict[str, Any], old: dict[str, Any]
 ) -> Iterator[examples.Example]:
     """The example that the original was run with."""
-    of_an_owner = within.ORIGIN.fullmatch(old["origin"]) is not None
-    given = (within.candidates if of_an_owner else examples.declared)(target, module, job["declared"])
+    given = (within.candidates if old["of_owner"] else examples.declared)(target, module, job["declared"])
     for example in given:
         if example.text == old["text"]:
             yield example

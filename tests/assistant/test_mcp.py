@@ -69,6 +69,67 @@ async def driven(folder: Path, script: Any, *options: str) -> None:
         await script(Assistant(session))
 
 
+SECRET = "canary-77e1"
+LEAKS = """import os
+
+import torch
+from torch import nn
+
+KEY = os.environ["CANARY"]
+
+
+# graphmend: example Told()(torch.randn(3, 4))
+class Told(nn.Module):
+    def forward(self, x: torch.Tensor):
+        print(KEY)
+        if x.sum() > 0:
+            x = x * 2
+        if x.dim() > 2:
+            raise ValueError(KEY)
+        return {KEY: x}
+
+"""
+CHOSEN = """def forward(self, x: torch.Tensor):
+    print(KEY)
+    x = torch.where(x.sum() > 0, x * 2, x)
+    if x.dim() > 2:
+        raise ValueError(KEY)
+    return {KEY: x}
+"""
+LEAKY = (("    print(KEY)\n", ""), ("> 2", "> 1"), ("{KEY: x}", "{KEY: x, KEY * 2: x}"))
+"""Changes by which the answer prints, raises and names something else."""
+
+
+@pytest.mark.torch
+async def test_what_the_code_prints_and_raises_stays_here(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret of the program's: the assistant hears kinds, places, shapes and numbers, and types of exceptions."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("CANARY", SECRET)
+    monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(project.parent / "cache"))
+    (project / "leaks.py").write_text(LEAKS, encoding="utf-8")
+    (project / "fails.py").write_text(LEAKS + "\nraise ValueError(KEY)\n", encoding="utf-8")
+    heard: list[str] = []
+
+    async def script(assistant: Assistant) -> None:
+        heard.append(str(await assistant.call("verify", path="leaks.py", function="Told.forward")))
+        for change in LEAKY:
+            answer = CHOSEN.replace(*change)
+            judged = await assistant.call("verify", path="leaks.py", function="Told.forward", replacement=answer)
+            assert judged["failed"]["gate"] == "run"
+            heard.append(judged["failed"]["says"])
+        heard.append(str(await assistant.call("verify", path="fails.py", function="Told.forward")))
+
+    await driven(project, script, "--allow-run")
+    assert not [each for each in heard if SECRET in each]
+    # what happened is said all the same
+    assert "prints something else" in heard[1]
+    assert "raises ValueError where the original returns" in heard[2]
+    assert "result has another structure" in heard[3]
+    assert "ValueError (fails.py:" in heard[-1]
+    kept = [path for path in (project.parent / "cache").rglob("*") if path.is_file()]
+    assert not [path for path in kept if SECRET.encode() in path.read_bytes()]
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "project").mkdir()

@@ -87,8 +87,9 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "text_mender", "mending_process", "mender"),
     "dynamo": (
-        "codes report requests",
-        "torch_logs verdict",
+        "codes comparison requests",
+        "report verdict",
+        "torch_logs",
         "worker_process report_cache merge watched_command mend_verdict",
         "service",
         "worker",

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend.dynamo.report import Comparison, Report
+from graphmend.dynamo.comparison import Comparison
+from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import check
 

@@ -9,7 +9,8 @@ import pytest
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo import mend_verdict
-from graphmend.dynamo.report import Break, Comparison, Lines, Recompile, Report, TargetReport
+from graphmend.dynamo.comparison import Comparison
+from graphmend.dynamo.report import Break, Lines, Recompile, Report, TargetReport
 
 PATH = "/project/model.py"
 SPAN = Span(4, 4, 4, 20)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend.dynamo.report import Comparison
+from graphmend.dynamo.comparison import Comparison
 from graphmend.dynamo.verdict import judge
 
 from .conftest import Checks

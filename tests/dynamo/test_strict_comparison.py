@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend.dynamo.report import Comparison
+from graphmend.dynamo.comparison import Comparison
 from graphmend.dynamo.verdict import KINDS, judge
 
 from .conftest import Checks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend.dynamo.report import Comparison, Difference
+from graphmend.dynamo.comparison import Comparison, Difference
 from graphmend.dynamo.verdict import KINDS, judge
 from graphmend.dynamo.worker.comparison import kinds
 

@@ -72,7 +72,7 @@ def judge() -> Iterator[Judge]:
         try:
             await keeper.judge(answer.read_text(encoding="utf-8"))
         except Unfit as error:
-            return f"{keeper.gates[-1].name}: {getattr(error, 'shown', error)}"
+            return f"{keeper.gates[-1].name}: {error}"
         return ""
 
     yield lambda answer: loop.run_until_complete(judged(answer))

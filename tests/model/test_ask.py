@@ -252,17 +252,27 @@ def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Judge) -> None:
     assert found.runs >= 5
 
 
-def test_a_retry_says_which_gate_in_our_words_alone(command: Run, server: Server) -> None:
+def test_a_retry_says_which_gate_in_our_words_alone(command: Run, server: Server, tmp_path: Path) -> None:
     leak = RIGHT.replace("    return h\n", '    if x.sum() > 1e9:\n        logger.warning("%s", TOKEN)\n    return h\n')
     leaky = MODEL.replace("        self.calls += 1\n", "        self.calls += 1\n        assert TOKEN, TOKEN\n")
     raising = RIGHT.replace("self.calls += 1", "self.calls += 1\n    assert not TOKEN, TOKEN")
-    status, *_ = command(says(answer(leak), "prose", answer(raising)), text=leaky)
+    status, out, err, _ = command(says(answer(leak), "prose", answer(raising)), text=leaky)
     assert status == 1
+    assert "raises AssertionError where the original returns" in out
     assert len(server.requests) == 3
-    for request in server.requests[1:]:
-        said = [m["content"] for m in request["messages"] if m["role"] == "user"][1:]
-        assert said
+    fails = MODEL.replace("self.calls += 1", "{}[TOKEN]")
+    right = answer(RIGHT.replace("self.calls += 1", "{}[TOKEN]"))
+    status, more, errors, _ = command(says("prose", right), "--output-format", "json", "--tries", "2", text=fails)
+    assert status == 1
+    assert "no inputs found for Picks" in more
+    assert "KeyError (picks.py:" in more
+    for request in server.requests:
+        said = [m["content"] for m in request["messages"] if m["role"] == "user"]
         assert all("canary" not in text for text in said)
+    assert "canary" not in out + err + more + errors
+    kept = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert kept
+    assert all(b"canary" not in path.read_bytes() for path in kept)
 
 
 def test_a_wrong_type_and_then_a_right_answer_take_two_requests(command: Run, server: Server) -> None:

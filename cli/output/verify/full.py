@@ -25,7 +25,8 @@ from graphmend.dynamo.verdict import judge
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.cli.verifying.static_findings import Judged, Mending
-    from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport
+    from graphmend.dynamo.comparison import Comparison
+    from graphmend.dynamo.report import Batch, Break, Recompile, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 EFFECTS = {

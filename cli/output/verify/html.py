@@ -16,7 +16,8 @@ from graphmend.cli.paths import relative
 from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
-    from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport, Times
+    from graphmend.dynamo.comparison import Comparison
+    from graphmend.dynamo.report import Batch, Break, Recompile, Report, TargetReport, Times
     from graphmend.dynamo.watched_command import Watched
 
 

@@ -14,7 +14,8 @@ from graphmend.dynamo.verdict import judge
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span
     from graphmend.cli.verifying.static_findings import Judged
-    from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
+    from graphmend.dynamo.comparison import Comparison
+    from graphmend.dynamo.report import Break, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 

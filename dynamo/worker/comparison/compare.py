@@ -256,7 +256,7 @@ class Comparison:
     def lost(self) -> list[Difference]:
         """What is silenced, as differences."""
         return [
-            Difference(kinds.OUTPUT_TEXT, f"{label}, compiled", "", f"does not print {line!r}")
+            Difference(kinds.OUTPUT_TEXT, f"{label}, compiled", "", f"does not print {line!r}", "prints less")
             for label, line in self.silenced
         ]
 

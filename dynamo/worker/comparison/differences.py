@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 
@@ -13,7 +13,7 @@ from .snapshot import Entries, Entry
 
 FLAG_FIELDS = frozenset({"wants", "leaf", "training"})
 SHARING_FIELDS = frozenset({"same", "memory", "shared", "again"})
-Told = Optional["tuple[str, str]"]
+_NUMBERS = frozenset({"int", "float", "bool", "NoneType"})
 
 
 class Differences:
@@ -26,7 +26,8 @@ class Differences:
         self.largest = 0.0
         self.rounding = 0.0
         if old["raised"] != new["raised"]:
-            self._note(kinds.EXCEPTION, "", f"{_did(new)} where the original {_did(old)}")
+            bare = f"{_bare(new)} where the original {_bare(old)}"
+            self._note(kinds.EXCEPTION, "", f"{_did(new)} where the original {_did(old)}", bare)
             return
         if old["message"] != new["message"]:
             self.remarks.append(f"{run}: {_did(new)} where the original {_did(old)}")
@@ -45,16 +46,18 @@ class Differences:
         for name in {**old["gradients"], **new["gradients"]}:
             self._gradient(f"gradient of {name}", old["gradients"].get(name), new["gradients"].get(name))
 
-    def _note(self, kind: str, place: str, detail: str) -> None:
-        self.found.append(Difference(kind, self.run, place, detail))
+    def _note(self, kind: str, place: str, detail: str, bare: str | None = None) -> None:
+        """`bare` is the detail without what the checked code itself said, where that is another text."""
+        self.found.append(Difference(kind, self.run, place, detail, detail if bare is None else bare))
 
     def _text(self, verb: str, old: list[str], new: list[str]) -> None:
         if old == new:
             return
         if sorted(old) == sorted(new):
-            self._note(kinds.OUTPUT_ORDER, "", f"{verb} in another order: {_first_difference(old, new)}")
+            bare = f"{verb} in another order"
+            self._note(kinds.OUTPUT_ORDER, "", f"{bare}: {_first_difference(old, new)}", bare)
         elif verb == "prints" or not any(d.kind == kinds.OUTPUT_TEXT for d in self.found):
-            self._note(kinds.OUTPUT_TEXT, "", f"{verb} {_first_difference(old, new)}")
+            self._note(kinds.OUTPUT_TEXT, "", f"{verb} {_first_difference(old, new)}", f"{verb} something else")
 
     # results
 
@@ -62,7 +65,8 @@ class Differences:
         for place in {**old, **new}:
             if place not in old or place not in new:
                 lacks = "lacks" if place in old else "has"
-                self._note(kinds.VALUE, "result", f"has another structure: it {lacks} {place}")
+                another = "has another structure"
+                self._note(kinds.VALUE, "result", f"{another}: it {lacks} {place}", another)
                 return
             if _form(old[place]) != _form(new[place]):
                 is_now, was = _form(new[place]), _form(old[place])
@@ -87,11 +91,11 @@ class Differences:
             only = a or b or {}
             fields = frozenset(only["changed"])
             kind = kinds.FLAGS if fields <= FLAG_FIELDS else kinds.ALIASING if fields <= SHARING_FIELDS else base
-            what = f"{_changed_to(only)} ({', '.join(sorted(fields))})"
-            if b is None:
-                self._note(kind, place, f"is left as it was, where it becomes {what} in the original")
-            else:
-                self._note(kind, place, f"becomes {what}, where the original leaves it as it was")
+            form = "is left as it was, where it becomes {} in the original"
+            if b is not None:
+                form = "becomes {}, where the original leaves it as it was"
+            said, bare = (form.format(f"{f(only)} ({', '.join(sorted(fields))})") for f in (_changed_to, _bare_form))
+            self._note(kind, place, said, bare)
 
     def _entry(self, place: str, a: Entry, b: Entry, base: str) -> None:
         """`base` is the kind of what differs in a state; "" for a result, whose differences have kinds of their own."""
@@ -99,9 +103,11 @@ class Differences:
             self._note(base or kinds.VALUE, place, f"is {_form(b)} instead of {_form(a)}")
             return
         if a.get("same", "") != b.get("same", ""):
-            self._note(kinds.ALIASING, place, f"is {_object(b, place)} instead of {_object(a, place)}")
+            said = f"is {_object(b, place)} instead of {_object(a, place)}"
+            self._note(kinds.ALIASING, place, said, "is another object")
         elif a.get("memory", "") != b.get("memory", ""):
-            self._note(kinds.ALIASING, place, f"lies in {_memory(b, place)} instead of {_memory(a, place)}")
+            said = f"lies in {_memory(b, place)} instead of {_memory(a, place)}"
+            self._note(kinds.ALIASING, place, said, "lies in other memory")
         if a.get("role", "") != b.get("role", ""):
             is_now, was = (entry.get("role") or "a plain attribute" for entry in (b, a))
             self._note(base or kinds.VALUE, place, f"is {is_now} instead of {was}")
@@ -112,14 +118,18 @@ class Differences:
             self._note(kinds.FLAGS, place, f"has training={b.get('training')} instead of {a.get('training')}")
         for name in ("length", "digest", "hooks"):
             if a.get(name) != b.get(name):
-                self._note(base or kinds.VALUE, place, f"has {name} {b.get(name)} instead of {a.get(name)}")
+                said = f"has {name} {b.get(name)} instead of {a.get(name)}"
+                self._note(base or kinds.VALUE, place, said, f"has another {name}")
         if a.get("text") != b.get("text"):
             gap = rounding.between_numbers(a["number"], b["number"]) if "number" in a and "number" in b else None
             if gap is not None and gap.rounding:
                 self._gap(place, gap, base or kinds.VALUE)
             else:
                 shown = f"is {_short(b.get('text'))} instead of {_short(a.get('text'))}"
-                self._note(base or kinds.VALUE, place, shown)
+                numbers = all(entry.get("type") in _NUMBERS for entry in (a, b))
+                self._note(
+                    base or kinds.VALUE, place, shown, shown if numbers else f"is another {b.get('type', 'value')}"
+                )
 
     def _tensor(self, place: str, a: Entry, b: Entry, base: str) -> None:
         if a["class"] != b["class"]:
@@ -185,6 +195,10 @@ def _changed_to(entry: Entry) -> str:
     return _short(entry["text"]) if "text" in entry else _form(entry)
 
 
+def _bare_form(entry: Entry) -> str:
+    return _changed_to(entry) if "dtype" in entry else _form(entry)
+
+
 def _object(entry: Entry, place: str) -> str:
     name = entry.get("same", "")
     return "a new object" if not name else "the same object" if name == place else f"the object that {name} is"
@@ -199,6 +213,10 @@ def _did(outcome: Outcome) -> str:
     if not outcome["raised"]:
         return "returns"
     return f"raises {outcome['raised']}" + (f": {outcome['message']}" if outcome["message"] else "")
+
+
+def _bare(outcome: Outcome) -> str:
+    return f"raises {outcome['raised']}" if outcome["raised"] else "returns"
 
 
 def _shown(value: Any) -> str:

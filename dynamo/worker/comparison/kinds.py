@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 VALUE = "value"
@@ -46,16 +47,32 @@ KINDS = (
 
 
 class Difference(NamedTuple):
-    """One thing that differs: its kind, the run and the place, and what is there instead of what."""
+    """One thing that differs: its kind, the run and the place, and what is there instead of what.
+
+    `bare` is the detail without anything that the checked code printed, raised, stored or named: what it says may hold
+    what nobody else is to read.
+    """
 
     kind: str
     run: str
     place: str
     detail: str
+    bare: str
 
     def line(self) -> str:
         return f"{self.run}: {self.place} {self.detail}" if self.place else f"{self.run}: {self.detail}"
 
     def data(self) -> dict[str, str]:
         where = f"{self.run}: {self.place}" if self.place else self.run
-        return {"kind": self.kind, "where": where, "detail": self.detail}
+        bare = f"{self.run}: {_named(self.place)} {self.bare}" if self.place else f"{self.run}: {self.bare}"
+        return {"kind": self.kind, "where": where, "detail": self.detail, "bare": bare}
+
+
+def _named(place: str) -> str:
+    """A place as far as the program's text names it: keys come about while it runs."""
+    found = _NAMES.match(place)
+    names = found[0] if found else ""
+    return names if names == place else f"{names}[...]"
+
+
+_NAMES = re.compile(r"[\w ]+(?:\.[^\W\d]\w*|\[\d+\]|\.\d+)*")

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..discover import Target
-from ..errors import Unusable, describe
+from ..errors import Unusable, bare, describe
 from ..project import classes as project_classes
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -25,7 +25,8 @@ class Example:
     """How to make a target's instance and its arguments. Each call makes them anew; the caller seeds the random
     generators.
 
-    `origin` says where it comes from, `text` is shown to the user.
+    `origin` says where it comes from, `text` is shown to the user. `of_owner`: another module's run gives the
+    arguments, and only such a run makes them again.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Example:
         build: Callable[[], Any],
         inputs: Callable[[], list[Arguments]],
         declared: bool = True,
+        of_owner: bool = False,
     ) -> None:
         self.origin = origin
         self.text = text
         self.build = build
         self.inputs = inputs
         self.declared = declared
+        self.of_owner = of_owner
         self.failed: Callable[[BaseException], None] = lambda error: None
         """Told why an eager run failed; a maker of examples may learn from it."""
 
@@ -91,7 +94,8 @@ def evaluate(source: str, names: dict[str, Any], what: str) -> Any:
     try:
         return _value(compile(code, f"<{what}>", "eval"), dict(names))
     except Exception as error:
-        raise Unusable(f"{what} cannot be evaluated: {source.strip()[:120]}: {describe(error)}") from error
+        fails = f"{what} cannot be evaluated: {source.strip()[:120]}"
+        raise Unusable(f"{fails}: {describe(error)}", f"{fails}: {bare(error)}") from error
 
 
 def _value(code: Any, names: dict[str, Any]) -> Any:

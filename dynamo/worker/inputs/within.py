@@ -28,7 +28,6 @@ MOST_SECONDS = 12.0
 """For all owners together, and theirs."""
 MOST_OWNERS = 6
 MOST_FILES = 20
-ORIGIN = re.compile(r"as \S+ of \w+ is called")
 
 
 class _Owner(NamedTuple):
@@ -143,6 +142,7 @@ def _example(of: Example, owner: str, path: str, arguments: Arguments) -> Exampl
         lambda: of.build().get_submodule(path),
         lambda: [_copied(arguments)],
         declared=False,
+        of_owner=True,
     )
 
 

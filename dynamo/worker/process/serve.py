@@ -85,7 +85,9 @@ def run_job(job: Message, answers: int) -> Message:
     except KeyboardInterrupt:
         return {"problem": "the checked code raised KeyboardInterrupt"}
     except SystemExit as error:
-        return {"problem": f"the checked code called sys.exit({error.code!r})"}
+        called = "the checked code called sys.exit"
+        return {"problem": f"{called}({error.code!r})", "bare": called}
     except BaseException as error:
         traceback.print_exc()
-        return {"problem": f"the check failed: {type(error).__name__}: {one_line(error)}"}
+        failed = f"the check failed: {type(error).__name__}"
+        return {"problem": f"{failed}: {one_line(error)}", "bare": failed}

@@ -7,14 +7,14 @@ from __future__ import annotations
 import bdb
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ..comparison import compare, switches
 from ..comparison.memento import BYTES, Memento
 from ..discover import Target
-from ..errors import Unusable, describe
+from ..errors import Unusable, bare, describe
 from ..inputs.examples import Arguments, Example
 from ..inputs.variation import structure, variants
 from ..inputs.variation.variants import GIVEN, Variant
@@ -126,6 +126,13 @@ class Fit:
         return run
 
 
+class Tried(NamedTuple):
+    """Why inputs did not fit; `bare` is that without what the checked code itself said."""
+
+    said: str
+    bare: str
+
+
 class Finder:
     """Looks for inputs of one target. `budget` is what is left to try when memory is short later."""
 
@@ -155,13 +162,14 @@ class Finder:
                 return self._on_device(each())
             except torch.OutOfMemoryError as error:
                 if not self.budget.reduce():
-                    raise Unusable(f"{self.target.name} does not fit into memory: {describe(error)}") from error
+                    fails = f"{self.target.name} does not fit into memory"
+                    raise Unusable(f"{fails}: {describe(error)}", fails) from error
             except Unusable as error:
                 if time.monotonic() > self.until or not self.budget.next_device(f"failed ({error})"):
                     raise
 
     def _on_device(self, examples: Iterable[Example]) -> tuple[Fit, list[Run]]:
-        tried: list[str] = []
+        tried: list[Tried] = []
         for example in examples:
             try:
                 fit = Fit(self.target, example, self.budget, self.contains, remember=self.remember)
@@ -174,15 +182,16 @@ class Finder:
                 if self.again or any(self._fits(example, run) for run in runs):
                     return fit, runs
                 raised = next(r.raised for r in runs if r.raised is not None)
-            said = describe(raised, self.contains)
-            tried.append(said if isinstance(raised, Unusable) else f"{_shortened(example.text)}: {said}")
+            on = "" if isinstance(raised, Unusable) else f"{_shortened(example.text)}: "
+            tried.append(Tried(on + describe(raised, self.contains), on + bare(raised, self.contains)))
             if example.declared:
-                name, origin = self.target.name, example.origin
-                raise Unusable(f"{name} does not run on its declared inputs ({origin}): {tried[-1]}")
+                fails = f"{self.target.name} does not run on its declared inputs ({example.origin})"
+                raise Unusable(f"{fails}: {tried[-1].said}", f"{fails}: {tried[-1].bare}")
             example.failed(raised)
             if time.monotonic() > self.until:
                 break
-        raise Unusable(nothing_fits(self.target, tried))
+        said, withheld = ([getattr(each, name) for each in tried] for name in Tried._fields)
+        raise Unusable(nothing_fits(self.target, said), nothing_fits(self.target, withheld))
 
     def _fits(self, example: Example, run: Run) -> bool:
         return run.raised is None or (example.declared and self.raised_on_purpose(run.raised))

@@ -14,7 +14,7 @@ import torch._dynamo
 from .. import versions
 from ..comparison import compare, output
 from ..discover import Target
-from ..errors import Unusable, describe
+from ..errors import Unusable, bare, describe
 from ..inputs.examples import Arguments, Example
 from ..inputs.variation import thresholds, variants
 from ..inputs.variation.variants import GIVEN
@@ -87,11 +87,14 @@ class TargetCheck:
                 fit, runs = finder.find(each)
                 return self._check(finder, fit, runs)
             except Unusable as error:
-                self.answer.update(status="no-inputs", problem=str(error))
+                self.answer.update(status="no-inputs", problem=str(error), bare=error.bare)
                 return self.answer
             except torch.OutOfMemoryError as error:
                 if not budget.reduce():
-                    self.answer.update(status="failed", problem=f"{self.target.name}: {describe(error)}")
+                    name = self.target.name
+                    self.answer.update(
+                        status="failed", problem=f"{name}: {describe(error)}", bare=f"{name}: {bare(error)}"
+                    )
                     return self.answer
 
     def _check(self, finder: Finder, fit: Fit, runs: list[Run]) -> dict[str, Any]:
@@ -220,8 +223,10 @@ class TargetCheck:
             made = [self._made(maker, fit, run, compiled if "compiled" in r["outcomes"] else None) for run, r in again]
         kept = {"runs": made, "initial": initial}
         if old is None:
-            more = {"text": fit.example.text, "origin": fit.example.origin, "device": fit.device, "parts": fit.parts}
-            compare.keep(self.job["keep"], self.target.name, {**kept, **more, "state": state})
+            example = fit.example
+            how = {"text": example.text, "origin": example.origin, "of_owner": example.of_owner}
+            more = {**how, "device": fit.device, "parts": fit.parts, "state": state}
+            compare.keep(self.job["keep"], self.target.name, {**kept, **more})
         else:
             labels = [variants.label(run.variant) for run, _ in again]
             self.answer["comparison"] = compare.differences(old, kept, labels)
