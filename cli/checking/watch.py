@@ -1,4 +1,5 @@
-"""`check --watch`: files are checked again when they change, together with those that import them.
+"""`check --watch`: files are checked again when they change, together with those that import them. What their importers
+beside the named folders find in them is told as `check` tells it.
 
 Files are looked at, not listened to: that needs no library, works on every file system, and the pauses grow with the
 number of files, so that looking takes a small part of the time.
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphmend.analysis.syntax.source import Source
+from graphmend.cli.checking.callers import with_callers
 from graphmend.cli.checking.file_checker import Checker
 from graphmend.cli.checking.file_report import FileReport
 from graphmend.cli.checking.plan import Plan
 from graphmend.workspace import files
-from graphmend.workspace.importers import importers
+from graphmend.workspace.importers import MANY, all_importers, importers
 from graphmend.workspace.notebooks import reading
 
 PAUSE = 0.05
@@ -49,21 +51,37 @@ def rounds(plan: Plan, find: Find) -> Iterator[Round]:
 def _under_same_settings(plan: Plan, find: Find) -> Iterator[Round]:
     checker = Checker(replace(plan, cache=False))
     began, paths = time.perf_counter(), find()
-    seen, settings = _stamps(paths), _stamps(_settings(paths))
-    reports = {path: checker.check(path) for path in paths}
-    yield Round(list(reports.values()), list(paths), time.perf_counter() - began)
+    around = _around(paths)
+    seen, settings = _stamps([*paths, *around]), _stamps(_settings(paths))
+    reports = {path: checker.check(path) for path in [*paths, *around]}
+    yield Round(_told(reports, around), list(paths), time.perf_counter() - began)
     while True:
-        now = _next(find, seen, settings)
+        now = _next(lambda: [*find(), *around], seen, settings)  # noqa: B023
         if now is None:
             return
         began = time.perf_counter()
         changed = [path for path in {**seen, **now} if seen.get(path) != now.get(path)]
+        own = {path: stamp for path, stamp in now.items() if path not in around}
+        around = _around(list(own))
+        now = {**own, **_stamps(around)}
         stale = {*changed, *_importing(changed, now)}
         _forget(checker, changed, stale)
-        fresh = {path: checker.check(path) for path in now if path in stale}
+        fresh = {path: checker.check(path) for path in now if path in stale or path not in reports}
         reports = {path: fresh.get(path) or reports[path] for path in now}
         seen = now
-        yield Round(list(reports.values()), changed, time.perf_counter() - began)
+        yield Round(_told(reports, around), changed, time.perf_counter() - began)
+
+
+def _around(paths: Sequence[Path]) -> list[Path]:
+    """The files beside those that are watched that import them, unless these are too many to look at."""
+    found = all_importers(paths, MANY)
+    return found if len(found) <= MANY else []
+
+
+def _told(reports: dict[Path, FileReport], around: Container[Path]) -> list[FileReport]:
+    """The reports of the watched files, with what their importers say of them."""
+    own = [report for path, report in reports.items() if path not in around]
+    return with_callers(own, (report for path, report in reports.items() if path in around))
 
 
 def _next(find: Find, seen: dict[Path, Stamp], settings: dict[Path, Stamp]) -> dict[Path, Stamp] | None:

@@ -64,6 +64,25 @@ def test_saves_new_files_and_settings_are_seen(watched: Watched, folder: Path) -
     assert watched.round()[0].startswith("No graph breaks found")
 
 
+def test_who_compiles_may_stand_beside_the_folder(folder: Path) -> None:
+    (folder / "models").mkdir()
+    (folder / "models" / "__init__.py").write_text("")
+    (folder / "models" / "net.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+        "        print(x)\n        return x\n"
+    )
+    train = folder / "train.py"
+    train.write_text("import torch\nfrom models.net import Net\n\nnet = Net()\nnet(torch.ones(1))\n")
+    watched = Watched(folder, "models", "--output-format", "full")
+    try:
+        assert any("Net.forward (assumed)" in line for line in watched.round())
+        train.write_text(train.read_text().replace("= Net()", "= torch.compile(Net())"))
+        assert any("Net.forward (compiled)" in line for line in watched.round())
+    finally:
+        watched.process.kill()
+        watched.process.wait()
+
+
 @pytest.mark.parametrize("options", [["--fix"], ["--diff"], ["--output-format", "json"]])
 def test_watching_neither_writes_nor_feeds_programs(run: Run, folder: Path, options: list[str]) -> None:
     outcome = run("check", "--watch", *options)
