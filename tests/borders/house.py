@@ -148,7 +148,7 @@ FLAT = frozenset({
     "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
-    "dynamo/worker/inputs/variation",
+    "dynamo/worker/inputs/variation", "dynamo/worker/inputs/feedback",
     "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",

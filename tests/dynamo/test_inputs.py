@@ -246,7 +246,7 @@ def test_inputs_are_made_from_what_the_code_says(check: Check, text: str, inputs
 
 def test_a_repair_passes_over_a_side_of_no_length() -> None:
     pytest.importorskip("torch")
-    from graphmend.dynamo.worker.inputs import repairs
+    from graphmend.dynamo.worker.inputs.feedback import repairs
 
     error = RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x4 and 6x50)")
     given = {"x": repairs.Tensor("float", (2, 0, 4)), "y": repairs.Tensor("float", (2, 1, 4))}

@@ -15,7 +15,8 @@ import torch
 
 from ..discover import Target
 from ..project import classes as project_classes
-from . import configs, frames, from_project, parts
+from . import configs, from_project, from_settings, parts
+from .feedback import frames
 from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
@@ -117,6 +118,8 @@ def _each(
 
     yield from of_project(from_project.LARGE)
     yield from of_project(from_project.MEDIUM)
+    for settings in from_settings.suggestions(module, parameters, found, from_project.reduced):
+        yield making({}, small, settings.arguments, Making("", [], f"as in {settings.path}"))
     for sizes in _WAYS:
         yield making(sizes, small, {})
     for parameter in parameters:

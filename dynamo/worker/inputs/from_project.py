@@ -51,6 +51,11 @@ def halved(number: int, large: int = LARGE) -> int:
     return number
 
 
+def reduced(number: int) -> int:
+    """A size as it is at first."""
+    return halved(number, LARGE)
+
+
 def _same(number: int) -> int:
     return number
 
@@ -106,18 +111,20 @@ class Writer:
     def __init__(self, module: ModuleType, *, shallow: bool) -> None:
         self.module = module
         self.shallow = shallow
+        self.open = False
+        """Whether what is unknown in a container is left open: it is no setting, whose name tells enough."""
 
     def arguments(self, made: Instance, parameters: list[inspect.Parameter], found: dict[str, Use]) -> dict[str, str]:
         named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         given = {**dict(zip(named, made.args)), **made.kwargs}  # noqa: B905
         free = any(p.kind is p.VAR_KEYWORD for p in parameters)
         known = {p.name for p in parameters}
-        texts = {}
-        for name, value in given.items():
-            written = self.written(value, found.get(name), name)
-            if written is not None and (free or name in known):
-                texts[name] = render(written)
-        return texts
+        return self.texts({name: value for name, value in given.items() if free or name in known}, found)
+
+    def texts(self, given: dict[str, Any], found: dict[str, Use]) -> dict[str, str]:
+        """Source text by parameter, of those that can be written."""
+        written = {name: self.written(value, found.get(name), name) for name, value in given.items()}
+        return {name: render(value) for name, value in written.items() if value is not None}
 
     def all_inputs(self, made: list[project_calls.Call], method: str) -> list[Inputs]:
         """Arguments of the calls of one object. First comes what gives it most, labels too: more of its code is run."""
@@ -142,7 +149,10 @@ class Writer:
             written = self.written(value, None, "", cut)
             return UNKNOWN if written is None else written
 
-        return [one(value) for value in args], {name: one(value) for name, value in kwargs.items()}
+        self.open = True
+        found = [one(value) for value in args], {name: one(value) for name, value in kwargs.items()}
+        self.open = False
+        return found
 
     def written(self, value: Any, use: Use | None, name: str, cut: Callable[[Any], Any] = lambda t: t) -> Any:
         """A value to render; None where it is not known, or cannot be written."""
@@ -154,6 +164,8 @@ class Writer:
             return _array(value, cut)
         if isinstance(value, (list, tuple)):
             items = [self.written(item, use.item if use is not None else None, name, cut) for item in value]
+            if self.open and any(item is not UNKNOWN and item is not None for item in items):
+                items = [UNKNOWN if item is None else item for item in items]
             return None if any(item is None for item in items) else (items if isinstance(value, list) else tuple(items))
         if isinstance(value, dict) or type(value).__name__ in ("Namespace", "SimpleNamespace"):
             return self._settings(value, use, cut)
@@ -186,6 +198,8 @@ class Writer:
 
     def _setting(self, name: str, value: Any, use: Use | None, cut: Callable[[Any], Any]) -> Any:
         written = self.written(value, use, str(name), cut)
+        if written is None and self.open:
+            return UNKNOWN
         return written if written is not None else Source(configs.small_value(str(name), None, {}))
 
     def _object(self, value: Any, use: Use | None) -> Any:

@@ -21,9 +21,10 @@ import torch
 from ..discover import Target
 from ..errors import Unusable
 from ..project.values import UNKNOWN
-from . import constructors, from_project, repairs, values
+from . import constructors, from_project, values
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
-from .reading import layers, source_reading
+from .feedback import repairs
+from .reading import layers, source_reading, written_shapes
 from .reading.shapes import Tensor, render
 from .reading.usage import Use
 from .variation import variants
@@ -230,6 +231,9 @@ class _Ways:
         self.parameters = {p.name: p for p in parameters}
         self.names = vars(made.module)
         self.uses = source_reading.uses(function, getattr(function, "__self__", None), sides)
+        told = written_shapes.stated(function, list(self.uses))
+        for name, stated in written_shapes.sizes(told, instance).items():
+            self.uses[name].stated = stated
         self.elsewhere = layers.anywhere(instance, sides) if is_module else []
         self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
 
@@ -238,13 +242,16 @@ class _Ways:
         wanted, own, shared = self._known()
         known = {name: found[0] for name, found in own.items()}
         by_position = [p for p in self.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        values = {**{p.name: v for p, v in zip(by_position, args)}, **kwargs}  # noqa: B905
-        values = {name: value for name, value in values.items() if value is not UNKNOWN}
-        named = [p for p in self.parameters.values() if p in wanted or p.name in values]
+        told = {**{p.name: v for p, v in zip(by_position, args)}, **kwargs}  # noqa: B905
+        told = {name: self._filled(name, value) for name, value in told.items() if value is not UNKNOWN}
+        named = [p for p in self.parameters.values() if p in wanted or p.name in told]
         variadic = {p.name for p in named if p.kind is p.VAR_POSITIONAL}
-        found = self._combination([p for p in named if p.name not in variadic], {**known, **values}, shared)
+        found = self._combination([p for p in named if p.name not in variadic], {**known, **told}, shared)
         more = [value for value in args[len(by_position) :] if value is not UNKNOWN] if variadic else []
         return {**found, **{f"*{number}": value for number, value in enumerate(more)}}
+
+    def _filled(self, name: str, value: Any) -> Any:
+        return values.filled(name, value, self.uses.get(name, Use()), self.names)
 
     def shown(self) -> Iterator[dict[str, Any]]:
         """What the source shows: first all of it, then one argument after the other in another way."""

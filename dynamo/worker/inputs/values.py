@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ..project.values import UNKNOWN
 from .reading.shapes import BATCH, LENGTH, Call, Source, Tensor
 from .reading.usage import Use
 
@@ -133,6 +134,21 @@ def first(name: str, annotation: Any, use: Use, names: dict[str, Any]) -> Any:
     return next(iter(alternatives(name, annotation, use, names)), by_name(name, Tensor("float", (BATCH, 8)), use))
 
 
+def filled(name: str, value: Any, use: Use, names: dict[str, Any]) -> Any:
+    """A value of a project's call with what that leaves open in it, as the source shows it."""
+    if value is UNKNOWN:
+        return first(name, None, use, names)
+    if isinstance(value, dict):
+        return {key: filled(str(key), item, use.keys.get(str(key), Use()), names) for key, item in value.items()}
+    if isinstance(value, Call):
+        parts = {n: filled(n, item, use.attributes.get(n, Use()), names) for n, item in value.arguments.items()}
+        return Call(value.name, parts)
+    if isinstance(value, (list, tuple)) and UNKNOWN in value:
+        each = use.parts if len(use.parts) == len(value) else [("", use.item or Use())] * len(value)
+        return type(value)(filled(n, item, part, names) for item, (n, part) in zip(value, each))  # noqa: B905
+    return value
+
+
 def _used(use: Use, name: str) -> Iterator[Any]:
     """What the source shows; what has the sizes that it is refused without comes first."""
     found = list(_shown(use, name))
@@ -150,9 +166,11 @@ def _sized(value: Any, sizes: dict[int, int]) -> Any:
     if not isinstance(value, Tensor):
         return value
     shape = list(value.shape)
-    for axis, size in sizes.items():
+    for axis, size in sorted(sizes.items()):
         if -len(shape) <= axis < len(shape):
             shape[axis] = size
+        elif axis == len(shape):
+            shape.append(size)
     return value if tuple(shape) == value.shape else value.like(tuple(shape)) or value
 
 
@@ -187,8 +205,11 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
     if use.bounds and not (use.tensors or use.methods):
         yield 2
         return
-    fits = [t for t in use.tensors if use.rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
+    rank = use.rank or len(use.stated) or None
+    fits = [t for t in use.tensors if rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
     yield from fits
+    if use.stated and not fits:
+        yield _stated(use, name, usual)
     if usual is not None and not fits:
         yield usual
         if usual.kind == "int" and usual.high > BATCH and re.fullmatch(r"t|time_?steps?", name):
@@ -200,6 +221,14 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         yield Tensor("float", ())
         return
     yield from _ranked(use, name)
+
+
+def _stated(use: Use, name: str, usual: Tensor | None) -> Tensor:
+    """A tensor of the shape that the text states, with numbers of the kind that layers take, or that its name says."""
+    like = next(iter(use.tensors), usual)
+    if like is not None:
+        return Tensor(like.kind, use.stated, like.high, like.low)
+    return Tensor("int" if INDICES.search(name) else "bool" if "mask" in name else "float", use.stated)
 
 
 def _ranked(use: Use, name: str) -> Iterator[Tensor]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import externals
+from . import externals, settings_files
 from .expressions import MOST_ITEMS, Expressions
 from .values import (
     NAMESPACES,
@@ -50,9 +50,10 @@ class Call:
 class Calls(Expressions):
     """`watched` says whether a class or function is the one that is looked for."""
 
-    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class | Function], bool]) -> None:
+    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class | Function], bool], root: str) -> None:
         super().__init__(resize)
         self.watched = watched
+        self.root = root
         self.made: list[Instance] = []
         self.called: list[Call] = []
         self.depth = 0
@@ -81,7 +82,7 @@ class Calls(Expressions):
         if isinstance(value, (Layer, Batches, Function)) or value is UNKNOWN:
             return External(name, lambda *args, **kwargs: value) if self._keeps(value, name) else UNKNOWN
         if isinstance(value, Opened):
-            return External("load", lambda *args, **kwargs: value)
+            return External("open", lambda *args, **kwargs: value) if name in ("read", "__enter__") else UNKNOWN
         return externals.plain_member(value, name, self.resize)
 
     @staticmethod
@@ -188,7 +189,11 @@ class Calls(Expressions):
         return UNKNOWN
 
     def data(self, file: Opened) -> Any:
-        """What a file of settings holds. Paths are those of the folder of the code, or of one above it."""
+        """What a file of settings holds. Paths are those of the folder of the code, or of one above it. Where only the
+        command line says which file it is, any of the project's will do.
+        """
+        if not file.path:
+            return settings_files.likeliest(self.root, file.endings, self.resize)
         folder = self.folder
         for _ in range(4):
             path = os.path.join(folder, file.path)

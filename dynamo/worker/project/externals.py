@@ -111,7 +111,7 @@ def plain_member(value: Any, name: str, resize: Callable[[int], int]) -> Any:
     if isinstance(value, torch.Tensor) and name in _MOVES:
         return External(name, lambda *args, **kwargs: _moved(value, args))
     if isinstance(value, os.PathLike) and name in ("open", "read_text"):
-        return External(name, lambda *args, **kwargs: Opened(str(value)))
+        return External("open", lambda *args, **kwargs: Opened(str(value)))
     if isinstance(value, os.PathLike) and not re.match(r"with_|relative_to|joinpath|resolve|absolute|exists|is_", name):
         return UNKNOWN
     if type(value).__module__ == "argparse" and name.startswith("parse_"):
@@ -142,10 +142,8 @@ def call(function: External, args: list[Any], kwargs: dict[str, Any]) -> Any:
     value, name = function.value, function.name
     if is_module_class(value) and name.startswith("torch."):
         return Layer("nn." + value.__name__, args, kwargs)
-    if name == "open" or name.endswith((".load", ".safe_load")):
-        return _read(args)
-    if name in ("json.loads", "yaml.full_load", "yaml.unsafe_load"):
-        return _read(args)
+    if name in _READERS:
+        return _read(args, _READERS[name])
     if name == "torch.device":
         return torch.device("cpu")
     if value is None or ("." in name and name.partition(".")[0] in _PACKAGES and not _may(name)):
@@ -192,12 +190,21 @@ def _hollow(name: str, args: list[Any]) -> Any:
     return torch.zeros(()).expand(shape) if re.fullmatch(r"torch\.(rand|randn|zeros|ones|empty)", name) else UNKNOWN
 
 
-def _read(args: list[Any]) -> Any:
+_YAML = (".yaml", ".yml")
+_READERS: dict[str, tuple[str, ...]] = {
+    "open": (".json", *_YAML, ".toml"), "json.load": (".json",), "json.loads": (".json",), "yaml.load": _YAML,
+    "yaml.safe_load": _YAML, "yaml.full_load": _YAML, "yaml.unsafe_load": _YAML, "toml.load": (".toml",),
+}  # fmt: skip
+"""Functions that read settings, or open what they are in, and how the names of such files end."""
+
+
+def _read(args: list[Any], endings: tuple[str, ...]) -> Any:
     """The file that is read, or the data in it."""
     first = args[0] if args else UNKNOWN
-    if isinstance(first, (str, os.PathLike)):
-        return Opened(os.fspath(first))
-    return first if isinstance(first, Opened) else UNKNOWN
+    if isinstance(first, (dict, list)):
+        return first
+    path = first.path if isinstance(first, Opened) else first if isinstance(first, (str, os.PathLike)) else ""
+    return Opened(os.fspath(path), endings)
 
 
 def data_of(path: str, resize: Callable[[int], int]) -> Any:

@@ -31,8 +31,7 @@ class Statements(Calls):
     """Reads modules of a project; `root` is its folder."""
 
     def __init__(self, resize: Callable[[int], int], watched: Callable[[Class | Function], bool], root: str) -> None:
-        super().__init__(resize, watched)
-        self.root = root
+        super().__init__(resize, watched, root)
         self.modules: dict[str, Scope] = {}
         self.functions: list[Function] = []
         """Every function and method that was defined, in order."""

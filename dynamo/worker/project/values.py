@@ -146,10 +146,11 @@ class Batches:
 
 
 class Opened:
-    """A file of the project that is read."""
+    """A file of the project that is read: `path` is "" where it cannot be told, and ends in one of `endings`."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, endings: tuple[str, ...] = (".json", ".yaml", ".yml", ".toml")) -> None:
         self.path = path
+        self.endings = endings
 
 
 def known(value: Any) -> bool:

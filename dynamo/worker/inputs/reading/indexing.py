@@ -41,6 +41,17 @@ def integer(node: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def picked(base: Ref, index: Any, value: Value, counted: set[str]) -> Value:
+    """`x[0]`, and `x[order]`, which has the rows of `x`; `counted` are names that loops bind."""
+    number = integer(index)
+    if number is None:
+        return base if value is None and isinstance(index, ast.Name) and index.id not in counted else None
+    if base.back:
+        return base.by(usage.inserted(0, LENGTH))
+    base.use.items = max(base.use.items, number + 1)
+    return Ref(base.use.of_item())
+
+
 def indexed(base: Ref, index: list[Any]) -> Value:
     """`x[:, 0]`, `x[..., 3]`, `x[:, None]`."""
     if any(isinstance(i, ast.Constant) and i.value is Ellipsis for i in index):

@@ -14,7 +14,6 @@ import torch
 
 from . import definitions, indexing, layers, operations, usage
 from .definitions import definition_of, globals_of, parameters_of
-from .shapes import LENGTH
 from .usage import Known, Ref, ShapeOf, SizeOf, Unbound, Use, Value
 
 DEEPEST = 8
@@ -61,6 +60,8 @@ class _Reader:
         """By name of an index of layers in a loop, how many there are."""
         self.demanded: type[ast.cmpop] | None = None
         """The comparison that has to hold for a size, in the test of an assertion or in front of a `raise`."""
+        self.counted: set[str] = set()
+        """Names that loops bind."""
         self.asked: set[str] = set()
         """Names that a test asks whether they can be called: to be called there is no demand."""
 
@@ -84,6 +85,7 @@ class _Reader:
             self._bind(node.target, self.value(node.value))
         elif isinstance(node, (ast.For, ast.AsyncFor)):
             self._bind(node.target, self._item(self.value(node.iter)))
+            self.counted |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
             self.side_by_side.update(indexing.of_layers(node, self.value))
             self.block(node.body)
         elif isinstance(node, ast.Assert):
@@ -266,11 +268,7 @@ class _Reader:
             return indexing.indexed(base, index.elts)
         if isinstance(index, ast.Slice):
             return base
-        self.value(index)
-        if number is not None and not base.back:
-            base.use.items = max(base.use.items, number + 1)
-            return Ref(base.use.of_item())
-        return base.by(usage.inserted(0, LENGTH)) if number is not None else None
+        return indexing.picked(base, index, self.value(index), self.counted)
 
     def _bounds(self, index: Any) -> None:
         """The numbers between which slices lie."""
@@ -329,13 +327,14 @@ class _Reader:
             return base.by(usage.permuted(tuple(whole)))
         if name == "unsqueeze" and whole:
             return base.by(usage.without(whole[0]))
-        if name in ("view", "reshape") and len(numbers) == 2 and numbers[0] == -1:
-            return base.by(usage.last_of_two)
-        if name == "flatten" and whole == [1]:
+        if name == "squeeze" and whole:
+            SizeOf(base, whole[0]).must_be(1)
+            return base.by(usage.inserted(whole[0], 1))
+        rows = name in ("view", "reshape") and len(numbers) == 2 and numbers[0] == -1
+        if rows or (name == "flatten" and whole == [1]):
             return base.by(usage.last_of_two)
         if not hasattr(self.budget.tensor, name) and not base.back:
-            called = base.use.attributes.setdefault(name, Use())
-            called.calls = len(arguments)
+            base.use.attributes.setdefault(name, Use()).calls = len(arguments)
         return None
 
     def _enter(self, callee: Any, arguments: list[Value], keywords: dict[Any, Value], node: Any) -> Value:

@@ -25,6 +25,8 @@ class Use:
         self.least_rank = 0
         self.least_last = 0
         """The last dimension has at least so many elements: the largest constant index, and one more."""
+        self.stated: tuple[int, ...] = ()
+        """The shape that the text around the code states; () where it states none."""
         self.keys: dict[str, Use] = {}
         self.optional: set[str] = set()
         """Keys that it is asked for before they are used."""

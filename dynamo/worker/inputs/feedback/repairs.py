@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..reading.shapes import LENGTH, Combination, Tensor, changed, each_changed
 from . import frames, joined
-from .reading.shapes import LENGTH, Combination, Tensor, changed, each_changed
 
 
 def after(error: BaseException, combination: Combination) -> Iterator[Combination]:
@@ -242,7 +242,8 @@ def _wider(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
 
 def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int"""
-    return each_changed(combination, lambda t: t.as_int(8) if t.kind != "int" else None)
+    yield from each_changed(combination, lambda t: t.as_int(8) if t.kind != "int" else None)
+    yield from each_changed(combination, lambda t: Tensor("int", t.shape) if t.kind != "int" else None)
 
 
 def _smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:

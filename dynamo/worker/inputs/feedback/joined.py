@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from .reading.shapes import Combination, Tensor, changed, each_changed, one_changed
+from ..reading.shapes import Combination, Tensor, changed, each_changed, one_changed
 
 
 def features(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:

@@ -1,0 +1,1 @@
+"""What the error of a try tells: of the inputs, and of what the object was made with."""

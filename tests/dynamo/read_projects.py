@@ -1,0 +1,140 @@
+"""Small projects whose inputs and settings a person finds by reading: the name, the files, the example that is found.
+
+The whole is made in one process by `test_read_inputs.py`, so each project is as small as it can be.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Read(NamedTuple):
+    files: dict[str, str]
+    origin: str
+    text: str
+    """A part of the example's text."""
+
+
+_HEAD = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n"
+_SETTINGS = '{"data": {"path": "x"}, "model": {"ins": [6, 4], "outs": [4, 2], "act": "tanh"}}'
+_MADE = "Net(SimpleNamespace(ins=[6, 4], outs=[4, 2], act='tanh'))(torch.randn("
+_LAYERS = f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(a, b) for a, b in zip(cfg.ins, cfg.outs)])
+        self.act = {{"relu": torch.relu, "tanh": torch.tanh}}[cfg.act]
+    def forward(self, x):
+        for layer in self.layers:
+            x = self.act(layer(x))
+        return x
+"""
+_NAMED = _LAYERS.replace("self, cfg", "self, ins, outs, act").replace("cfg.", "")
+_STATED = f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.width = 6
+        self.register_buffer("bias", torch.zeros(6, 3))
+    def forward(self, frames, order, weight):
+        TEXT
+        joined = frames.sum(dim=3) @ self.bias
+        return (joined[:, order] * weight[:, None]).sum()
+"""
+_COMMAND_LINE = """
+import argparse, json
+from types import SimpleNamespace
+from model import Net
+def main(args):
+    with open(args.config) as f:
+        text = f.read()
+    settings = json.loads(text)
+    net = Net(SimpleNamespace(**settings["model"]))
+parser = argparse.ArgumentParser()
+parser.add_argument("-c", "--config", required=True)
+main(parser.parse_args())
+"""
+
+PROJECTS: dict[str, Read] = {
+    "settings that only the command line names": Read(
+        {"model.py": _LAYERS, "train.py": _COMMAND_LINE, "configs/small.json": _SETTINGS}, "as in train.py", _MADE
+    ),
+    "settings that no script hands on": Read(
+        {"model.py": _LAYERS, "a.json": '{"ins": [1], "act": "relu"}', "b.json": _SETTINGS, "package.json": _SETTINGS},
+        "as in b.json",
+        _MADE,
+    ),
+    "parameters that are keys of a file": Read(
+        {"model.py": _NAMED, "conf.yaml": "net: {ins: [6, 4], outs: [4, 2], act: tanh, lr: 0.1}"},
+        "as in conf.yaml",
+        "Net([6, 4], [4, 2], 'tanh')(torch.randn(",
+    ),
+    "text of an unknown file is no settings": Read(
+        {
+            "model.py": f"{_HEAD}class Net(nn.Linear):\n    def __init__(self, n):\n        super().__init__(n, 2)\n",
+            "train.py": "from model import Net\nwords = open(input()).read().split()\nnet = Net(len(words))\n",
+            "configs/small.json": _SETTINGS,
+        },
+        "synthesised",
+        "Net(16)(torch.randn(",
+    ),
+    "a docstring in brackets": Read(
+        {
+            "model.py": _STATED.replace(
+                "TEXT", '"""\n        frames: what was seen, [B, T, width, S]\n        weight: [T, 3]\n        """'
+            )
+        },
+        "synthesised",
+        ", 6, ",
+    ),
+    "a docstring of parameters": Read(
+        {
+            "model.py": _STATED.replace(
+                "TEXT", '""":param frames: a tensor of dimension (batch_size, steps, width, n)\n        """'
+            )
+        },
+        "synthesised",
+        ", 6, ",
+    ),
+    "a comment": Read(
+        {"model.py": _STATED.replace("TEXT", "# frames: (b, t, width, 9), weight below\n        # weight: (t, 3)")},
+        "synthesised",
+        ", 6, 9)",
+    ),
+    "what a call leaves open in its data": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.layer = nn.Embedding(9, 4), nn.Linear(12, 4)
+    def forward(self, batch):
+        return self.words(batch["ids"]).sum(1) + self.layer(batch["more"]) * batch["scale"]
+""",
+            "train.py": """
+import torch
+from model import Net
+net = Net()
+for item in open_data():
+    net({"ids": item.ids, "more": item.more, "scale": torch.ones(1), "name": item.name})
+""",
+        },
+        "as in train.py",
+        "Net()({'ids': torch.randint(0, 9, (2, 5)), 'more': torch.randn(2, 12), 'scale': torch.rand(1)",
+    ),
+    "a dimension that is squeezed is one": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(7, 2)
+    def forward(self, x, lengths):
+        lengths, order = lengths.squeeze(1).sort(descending=True)
+        return self.layer(x[order]) * lengths[:, None]
+"""
+        },
+        "synthesised",
+        "Net()(torch.randn(2, 7), torch.randint(1, 6, (2, 1)))",
+    ),
+}
