@@ -110,10 +110,15 @@ def _operand(node: ast.expr) -> str | None:
 
 
 def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
-    """The names that a call of torch passes for parameters that take tensors only."""
+    """The names that a call of torch, or of a method that only tensors have, passes for parameters that take tensors
+    only.
+    """
     if not any(isinstance(argument, ast.Name) for argument in call.args):
         return
     callee = info.module.qualified(call.func)
+    local = callee is None or callee.startswith("builtins.")
+    if local and isinstance(call.func, ast.Attribute) and is_tensor_only(session, call.func.attr):
+        callee = f"torch.Tensor.{call.func.attr}"
     if callee is None or not callee.startswith("torch."):
         return
     overloads = session.torch.overloads(callee)

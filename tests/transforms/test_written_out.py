@@ -65,6 +65,14 @@ return x.add(y, alpha=1 - s.item()), torch.sub(x, y, alpha=s.item())
 v = s.item()
 return torch.addcmul(x, x, y, value=v), torch.addcdiv(x, y, y.abs() + 1, value=v)
 
+# in_place
+v = s.item()
+shadow = y.clone()
+shadow.mul_(v).add_(x, alpha=1 - v)
+shadow.sub_(y, alpha=v).div_(v).clamp_(max=v)
+shadow.addcmul_(x, y, value=v).addcdiv_(x, y.abs() + 1, value=v)
+return shadow.lerp_(y, v)
+
 # between
 weight = s.item()
 return x.lerp(y, weight), torch.lerp(x, y, 1 - weight)

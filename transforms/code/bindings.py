@@ -85,6 +85,16 @@ def has_own_names(facts: FunctionFacts, node: ast.AST) -> bool:
     return any(isinstance(above, _OWN_NAMES) for above in facts.ancestors(node) if isinstance(above, ast.expr))
 
 
+def always_evaluated(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Is an expression evaluated once whenever its statement, which is a simple one, runs?"""
+    for above in facts.ancestors(node):
+        if isinstance(above, (*_OWN_NAMES, *_PERHAPS)):
+            return False
+        if isinstance(above, ast.stmt):
+            return isinstance(above, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr))
+    return False
+
+
 def bound_before(facts: FunctionFacts, statement: ast.stmt, name: str) -> ast.expr | None:
     """What a name was bound to last where a statement is reached from in front of it, by an assignment that always
     runs then; None where that is not known. What the statement itself binds in a loop does not count.
@@ -109,6 +119,7 @@ _OWN_NAMES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef,
     ast.ClassDef,
 )  # fmt: skip
+_PERHAPS = (ast.IfExp, ast.BoolOp, ast.Compare, ast.NamedExpr)
 
 
 def _bound_in(statement: ast.AST) -> set[str]:

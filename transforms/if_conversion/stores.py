@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
 from graphmend.analysis.program.entities import class_of
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import parameters, reads
@@ -186,7 +187,7 @@ def added(
 def _has_a_setter(block: Converting, target: ast.Attribute) -> bool:
     """Does code of the class run where an attribute is bound?"""
     cls = class_of(block.facts.value(target.value))
-    bases = [] if cls is None else cls.chain or [cls]
+    bases = [] if cls is None else mro(cls)
     return any({target.attr, "__setattr__"} & {*base.methods} for base in bases)
 
 

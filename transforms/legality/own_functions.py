@@ -111,18 +111,9 @@ def is_plain(function: Function, tree: ast.AST | None) -> bool:
     if function.bound is None:
         return True
     node, owner = function.info.node, function.bound
-    if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
+    if not isinstance(owner, Instance) or not isinstance(node, ast.FunctionDef) or not is_the_one(function, tree):
         return False
-    classes = mro(owner.info)
-    if any(name.startswith("__getattr") for cls in classes for name in cls.methods):
-        return False
-    if [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == node.name] != [node]:
-        return False
-    if any(
-        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == node.name for n in ast.walk(tree)
-    ):
-        return False
-    own = node.args.args[0].arg
+    classes, own = mro(owner.info), node.args.args[0].arg
     called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
     plain = {
         n.value
@@ -130,6 +121,20 @@ def is_plain(function: Function, tree: ast.AST | None) -> bool:
         if isinstance(n, ast.Attribute) and n not in called and _is_data(classes, n.attr)
     }
     return all(n in plain for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == own)
+
+
+def is_the_one(function: Function, tree: ast.AST | None) -> bool:
+    """Is a method of an object the only function of its name in a file, that nothing else is put in the place of?"""
+    node, owner = function.info.node, function.bound
+    if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
+        return False
+    classes = mro(owner.info)
+    if any(name.startswith("__getattr") for cls in classes for name in cls.methods):
+        return False
+    if [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == node.name] != [node]:
+        return False
+    stored = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return not any(n.attr == node.name for n in stored)
 
 
 def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:

@@ -20,15 +20,10 @@ from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import compares, handed_on, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
-    INVERSE,
-    NEGATIVE,
     OVERFLOW,
-    POWER,
-    PRECISION,
     PROMOTES,
     UNORDERED,
     holds,
-    unlike,
 )
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
@@ -358,12 +353,7 @@ class ScalarUses(Returned):
         elif isinstance(target, ast.Subscript) and isinstance(of := self.facts.value(target.value), Tensor):
             value = Tensor(of.origin, None, of.dtype)
         if isinstance(value, Tensor) and not value.ndarray:
-            if unlike(value, dtype) is not None:
-                self.differences.append(PRECISION)
-            if isinstance(node.op, ast.Div):
-                self.differences.append(INVERSE)
-            elif isinstance(node.op, ast.Pow):
-                self.differences += [POWER, NEGATIVE]
+            self._changes(value, dtype, type(node.op))
         elif name is not None:
             self._added_to.add(name)
             self._falls(node, dtype)

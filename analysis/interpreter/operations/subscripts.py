@@ -22,6 +22,7 @@ from graphmend.analysis.lattice.values import (
     Static,
     Tensor,
     Value,
+    dtype_kind,
     join_all,
     options,
     present,
@@ -72,7 +73,9 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
 
 
 def _selects_dimensions(index: Value) -> bool:
-    """Whether no list and no dict takes an index: `[:, 0]`, `[rows, columns]` of tensors."""
+    """Whether no list and no dict takes an index: `[:, 0]`, `[rows, columns]` of tensors, a mask."""
+    if isinstance(index, Tensor) and dtype_kind(index.dtype) == "bool":
+        return index.rank != 0
     parts = index.items if isinstance(index, Container) and index.kind == "tuple" else None
     return any(isinstance(p, Tensor) or (isinstance(p, Container) and p.kind == "slice") for p in parts or ())
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.facts.function_facts import above, parents_in
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.questions import answers
@@ -164,7 +165,7 @@ def _binder(tree: ast.Module, owner: ast.ClassDef, info: ClassInfo, name: str) -
             return cls.name
         bases = [classes.get(ast.unparse(base).partition("[")[0].rpartition(".")[2]) for base in cls.bases]
         queue += [base for base in bases if base is not None and base not in queue]
-    for other in info.chain or ():
+    for other in mro(info):
         bound = {*other.names, *other.annotations, *other.methods, *other.setters, *other.classes}
         elsewhere = other.module is not info.module
         if name in bound or (elsewhere and name in {*other.assigned, *other.registered}):

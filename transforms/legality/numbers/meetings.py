@@ -84,6 +84,15 @@ class Meetings:
             if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
                 self.differences.append(NEGATIVE)
 
+    def _changes(self, value: Tensor, dtype: Hashable, op: type[ast.operator]) -> None:
+        """A tensor that is changed in place by the number, which keeps its dtype: `x *= s`, `x.mul_(s)`."""
+        if unlike(value, dtype) is not None:
+            self.differences.append(PRECISION)
+        if op is ast.Div:
+            self.differences.append(INVERSE)
+        elif op is ast.Pow:
+            self.differences += [POWER, NEGATIVE]
+
     def _casts(self, number: ast.expr, other: ast.expr, dtype: Hashable) -> bool:
         """Is the number cast to the dtype that torch computes in when a Python number meets the tensor?"""
         kind, of = dtype_kind(dtype), kinds(self.facts, other)
@@ -243,8 +252,11 @@ class Meetings:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         first = self.facts.value(arguments[0]) if arguments and place != 0 else None
         of = first if isinstance(first, Tensor) and not first.ndarray else None
+        changed = last.removesuffix("_") if method else ""
         if last in numeric.OPERATORS and place in (1, None) and of is not None:
             self._meets(of, dtype, numeric.OPERATORS[last], left=False, number=node, other=arguments[0])
+        elif changed in numeric.OPERATORS and place in (1, None) and of is not None:
+            self._changes(of, dtype, numeric.OPERATORS[changed])
         elif last == "pow" and place == 0 and len(arguments) == 2:
             exponent = self.facts.value(arguments[1])
             if not isinstance(exponent, Tensor):
@@ -252,7 +264,7 @@ class Meetings:
             self._meets(exponent, dtype, ast.Pow, left=True, number=node, other=arguments[1])
         elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
             self._compared(arguments[0], dtype)
-        elif last in numeric.BOUNDS and of is not None:
+        elif (last in numeric.BOUNDS or changed in numeric.BOUNDS) and of is not None:
             if len(arguments) + len(call.keywords) != 2:
                 self._clamps(call, arguments, last)
             self._takes(of, dtype)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Tensor
 from graphmend.analysis.program.entities import Class
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
@@ -202,7 +203,7 @@ def is_warning(facts: FunctionFacts, node: ast.expr) -> bool:
     value = facts.value(node.func)
     if not isinstance(value, Class):
         return False
-    bases = value.info.chain or [value.info]
+    bases = mro(value.info)
     plain = not any({"__init__", "__new__", "__call__"} & {*base.methods} for base in bases)
     return plain and any(_names_warning(b) for base in bases for b in base.node.bases)
 

@@ -106,7 +106,8 @@ class WrittenOut(Meetings):
         given = _given(call, arguments, form.parameters.split()) if form is not None else None
         if form is None or given is None:
             return False
-        fields = {n for _, n, _, _ in Formatter().parse(form.text) if n}
+        written = [n for _, n, _, _ in Formatter().parse(form.text) if n]
+        fields = set(written)
         reduced = given.pop("reduction", None)
         how = constant(reduced) if reduced is not None else "mean" if last in formulas.LOSSES else "none"
         unused = [part for n, part in given.items() if n not in fields]
@@ -115,7 +116,8 @@ class WrittenOut(Meetings):
             or not fields <= given.keys()
             or not all(isinstance(part, ast.Constant) and not part.value for part in unused)
             or how not in _REDUCED
-            or not all(self._may_come_again(given[n]) for n in fields)
+            # what is evaluated once, and when it was, may do anything
+            or not ([n for n in given if n in fields] == written or all(self._may_come_again(given[n]) for n in fields))
         ):
             return False
         tensor = given["input"]
@@ -126,10 +128,13 @@ class WrittenOut(Meetings):
         self.differences += form.differences
         if not is_float:
             self.differences.append(Difference("exception", f"`{last}` of whole numbers raises no more, or otherwise"))
-        self._meets(of, dtype, ast.Mult, left=False, number=node, other=tensor)
         others = [given[n] for n in fields if given[n] not in (node, tensor)]
-        if any(kinds(self.facts, other) != {"float"} for other in others):
-            self.differences.append(PROMOTES)
+        if last.endswith("_"):
+            self._changes(of, dtype, ast.Mult)
+        else:
+            self._meets(of, dtype, ast.Mult, left=False, number=node, other=tensor)
+            if any(kinds(self.facts, other) != {"float"} for other in others):
+                self.differences.append(PROMOTES)
         parts = tuple((n, given[n]) for n in sorted(fields))
         text = form.text if is_float else form.of_any or form.text
         self.counterparts[call] = Counterpart(call, formula=text + _REDUCED[how], parts=parts)

@@ -97,6 +97,14 @@ FORMULAS = {
     "addcdiv": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
     ),
+    "add_": Formula("input other alpha", "alpha", "{input}.add_({other} * {alpha})", (_ADDED,)),
+    "sub_": Formula("input other alpha", "alpha", "{input}.sub_({other} * {alpha})", (_ADDED,)),
+    "addcmul_": Formula(
+        "input tensor1 tensor2 value", "value", "{input}.add_({tensor1} * {tensor2} * {value})", (_ADDED,)
+    ),
+    "addcdiv_": Formula(
+        "input tensor1 tensor2 value", "value", "{input}.add_({tensor1} / {tensor2} * {value})", (_ADDED,)
+    ),
 }
 #: those that reduce what the formula gives, by the mean where nothing else is said
 LOSSES = frozenset("huber_loss smooth_l1_loss margin_ranking_loss triplet_margin_loss".split())
@@ -114,4 +122,5 @@ LIKE = {
     "quantile": Like(1, "q", _COMPILED),
     "nanquantile": Like(1, "q", _COMPILED),
     "lerp": Like(2, "weight", Difference("rounding", "the weight is of the tensor's own precision")),
+    "lerp_": Like(2, "weight", Difference("rounding", "the weight is of the tensor's own precision")),
 }

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import UNKNOWN, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
@@ -40,16 +40,25 @@ def singular_at_one(facts: FunctionFacts, nodes: Iterable[ast.expr]) -> str | No
 def picked(facts: FunctionFacts, node: ast.AST) -> Picked | None:
     """`x[m]` or `x.masked_select(m)`."""
     match node:
-        case ast.Subscript(value=value, slice=mask) if is_mask(facts, mask) and is_tensor(facts, value):
+        case ast.Subscript(value=value, slice=mask) if is_mask(facts, mask):
+            indexed_so = facts.value(value) is UNKNOWN and is_tensor(facts, node)
+            return Picked(value, mask) if indexed_so or is_tensor(facts, value) else None
+    found = selected(facts, node)
+    # `masked_select` broadcasts both: only a mask of the same shape means the same as an index
+    return found if found is not None and same_shape(facts, *found) else None
+
+
+@answers("domain")
+def selected(facts: FunctionFacts, node: ast.AST) -> Picked | None:
+    """`x.masked_select(m)`, where either may be broadcast."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="masked_select"), args=[mask], keywords=[]) if is_tensor(
+            facts, value
+        ):
             return Picked(value, mask)
-        case ast.Call(func=ast.Attribute(value=value, attr="masked_select"), args=[mask]) if is_tensor(facts, value):
-            found = Picked(value, mask)
         case ast.Call(args=[value, mask], keywords=[]) if called(facts, node, "torch.masked_select"):
-            found = Picked(value, mask)
-        case _:
-            return None
-    # `masked_select` broadcasts by the trailing dimensions: only a mask of the same rank means the same as an index
-    return found if missing_dimensions(facts, found) == 0 else None
+            return Picked(value, mask)
+    return None
 
 
 @answers("domain")

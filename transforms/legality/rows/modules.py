@@ -12,7 +12,7 @@ from functools import lru_cache
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.operations import flags, rowwise
@@ -65,8 +65,16 @@ def _one(value: Value, tree: ast.AST | None, given: Kind, depth: int) -> Does:
                 pure, given = pure and found.pure, found.kind
             return Does(pure, given)
         case Instance(info=info):
-            return _of_forward(info, given, depth)
+            return _of_method(info, "forward", given, depth)
     return UNKNOWN_CALL
+
+
+def does_method(function: Function, tree: ast.AST | None) -> Does:
+    """What a method of a module does, by its code. Whether another one may stand in its place is not asked."""
+    owner = function.bound
+    if not isinstance(owner, Instance) or has_hooks(tree):
+        return UNKNOWN_CALL
+    return _of_method(owner.info, function.info.name, "other", 0)
 
 
 def _is_made_with_flags(tree: ast.AST, layer: str) -> bool:
@@ -90,20 +98,17 @@ def _last(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _of_forward(info: ClassInfo, given: Kind, depth: int) -> Does:
-    methods: dict[str, ast.AST] = {}
-    for cls in reversed(mro(info)):
-        methods |= {name: method.node for name, method in cls.methods.items()}
-    forward = methods.get("forward")
-    own = {"__call__", "__getattr__", "__getattribute__"} & set(methods)
-    if own or not isinstance(forward, ast.FunctionDef) or forward.decorator_list:
+def _of_method(info: ClassInfo, name: str, given: Kind, depth: int) -> Does:
+    owner = next((cls for cls in mro(info) if name in cls.methods), None)
+    own = any({"__call__", "__getattr__", "__getattribute__"} & set(cls.methods) for cls in mro(info))
+    method = owner.methods[name].node if owner is not None else None
+    if own or owner is None or not isinstance(method, ast.FunctionDef) or method.decorator_list or depth > _DEEPEST:
         return UNKNOWN_CALL
-    module = next(cls.module for cls in mro(info) if "forward" in cls.methods)
-    return _Forward(info, module, depth).of(forward, given)
+    return _Method(info, owner.module, depth).of(method, given)
 
 
-class _Forward(Kinds):
-    """The code of one `forward`."""
+class _Method(Kinds):
+    """The code of a module's `forward`, or of another method."""
 
     def __init__(self, info: ClassInfo, module: ModuleInfo, depth: int) -> None:
         super().__init__()
@@ -112,14 +117,14 @@ class _Forward(Kinds):
         self._made: set[str] = set()
         """Names of what was computed here, which nobody else sees."""
 
-    def of(self, forward: ast.FunctionDef, given: Kind) -> Does:
-        arguments = [*forward.args.posonlyargs, *forward.args.args]
-        if len(arguments) < 2 or forward.args.vararg or forward.args.kwarg:
+    def of(self, method: ast.FunctionDef, given: Kind) -> Does:
+        arguments = [*method.args.posonlyargs, *method.args.args]
+        if len(arguments) < 2 or method.args.vararg or method.args.kwarg:
             return UNKNOWN_CALL
-        self._names = {a.arg: "const" for a in (*arguments, *forward.args.kwonlyargs)}
+        self._names = {a.arg: "const" for a in (*arguments, *method.args.kwonlyargs)}
         self._names[arguments[1].arg] = given
         returned: list[Kind] = []
-        for statement in forward.body:
+        for statement in method.body:
             match statement:
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
@@ -136,10 +141,21 @@ class _Forward(Kinds):
         return Does(self.pure, join(*returned) if len(returned) == 1 else "other")
 
     def leaf(self, node: ast.expr) -> Kind | None:
-        return self._names.get(node.id, "const") if isinstance(node, ast.Name) else None
+        match node:
+            case ast.Name(id=name):
+                return self._names.get(name, "const")
+            case ast.Attribute(value=ast.Name(id="self"), attr=attr) if self._has(attr):
+                self.pure = False  # a property, or a method that is handed on
+                return "other"
+        return None
+
+    def _has(self, name: str) -> bool:
+        return any(name in cls.methods for cls in mro(self._info))
 
     def module(self, function: ast.expr, given: Kind) -> Does | None:
         match function:
+            case ast.Attribute(value=ast.Name(id="self"), attr=attr) if self._has(attr):
+                return _of_method(self._info, attr, given, self._depth + 1)
             case ast.Attribute(value=ast.Name(id="self"), attr=attr):
                 value = next((v for cls in mro(self._info) if (v := cls.attribute_cache.get(attr)) is not None), None)
                 return does(value, self._module.source.tree, given, self._depth + 1) if value else UNKNOWN_CALL

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance, class_of
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
@@ -227,7 +228,7 @@ def _overriding(facts: FunctionFacts, function: ast.expr) -> str | None:
     if not isinstance(function, ast.Attribute):
         return None
     cls = class_of(facts.value(function.value))
-    for base in (cls.chain or [cls]) if cls is not None else ():
+    for base in mro(cls) if cls is not None else ():
         if {"log", "process", "_log", "makeRecord", "findCaller"} & {*base.methods}:
             return ast.unparse(function.value)
     return None

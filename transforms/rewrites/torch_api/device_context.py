@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.analysis.program.entities import class_of
+from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, writes
@@ -192,9 +193,7 @@ def _own_method(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
     """The expression whose class decides what an operator, an index, a loop or an attribute does."""
     if isinstance(node, ast.Attribute):
         cls = class_of(facts.value(node.value))
-        own = cls is not None and any(
-            {node.attr, "__getattr__", "__getattribute__"} & {*c.methods} for c in cls.chain or (cls,)
-        )
+        own = cls is not None and any({node.attr, "__getattr__", "__getattribute__"} & {*c.methods} for c in mro(cls))
         return node.value if own and not _is_called(facts, node) else None
     operands: list[ast.expr] = []
     match node:
