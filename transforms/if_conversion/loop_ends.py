@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.bindings import bound_before
-from graphmend.transforms.code.liveness import reads, writes
+from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
@@ -117,14 +117,29 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
             continue
         if (statement := _ends_by_itself(facts, loop, name.id, test, ends=ends)) is not None:
             return Counter(name.id, statement)
-        if number_type(facts, bound) != "int" or not isinstance(bound, (ast.Name, ast.Constant)):
-            continue
-        if writes(*loop.body) & reads(bound):
+        if number_type(facts, bound) != "int" or not _stays(loop, bound):
             continue
         up = isinstance(op, _RISING) ^ mirrored ^ ends
         if (statement := _step(facts, loop, name.id, up=up)) is not None:
             return Counter(name.id, statement)
     return None
+
+
+def _stays(loop: ast.While, bound: ast.expr) -> bool:
+    """Does a number stay what it is while a loop binds names and attributes, and what it calls only computes?"""
+    match bound:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name):
+            return name not in writes(*loop.body)
+        case ast.Attribute(value=value, attr=attr):
+            stored = (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Attribute))
+            return not any(n.attr == attr and not isinstance(n.ctx, ast.Load) for n in stored) and _stays(loop, value)
+        case ast.BinOp(left=left, right=right):
+            return _stays(loop, left) and _stays(loop, right)
+        case ast.Subscript(value=ast.Attribute(value=value, attr="shape"), slice=ast.Constant()):
+            return _stays(loop, value)
+    return False
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {

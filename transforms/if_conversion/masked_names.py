@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
@@ -79,6 +79,8 @@ class MaskedNames:
             return self._number(name, before.type, value, mask)
         if before is None:
             return self._only_here(name, value, mask)
+        if isinstance(before, Const) and before.value is None:
+            return self._first_here(name, value, mask)
         old = incoming(self.facts, self.loop, name)
         likeness = compare(name, old.meta, self.code.text(value), ShapeInference(self.facts).of(value))
         known = isinstance(self.facts.value(value), Tensor)
@@ -127,6 +129,16 @@ class MaskedNames:
             )
         return f"{text} if {name} is None else {self._chosen(name, mask, text, value)}"
 
+    def _first_here(self, name: str, value: ast.expr, mask: str) -> str:
+        """A name that is None until the loop binds it: nothing is left, or skipped, before it does."""
+        if mask != self.stopped or not isinstance(self.facts.value(value), Tensor):
+            raise NotSelectableError(f"`{name}` is None before the branch, which cannot be selected")
+        if not self._while_tracing:
+            raise AskWhileTracingError(f"`{name}` is None before the loop")
+        self._copied(name)
+        text = self.code.argument(value, self._replace)
+        return f"{text} if {name} is None else {self._chosen(name, mask, text, value)}"
+
     def _reach(self, name: str) -> None:
         """Keeps the value of the loop's variable with which the loop was left, for who reads it behind the loop."""
         facts = self.facts
@@ -156,7 +168,7 @@ class MaskedNames:
         self.predicates.differences.append(
             Difference("exception", f"`{name}` has a value where the loop has nothing to run over, and raised")
         )
-        self._replace |= dict.fromkeys(behind, kept) | written(facts, self.imports, {}, uses.counterparts)
+        self._replace |= written(facts, self.imports, dict.fromkeys(behind, kept), uses.counterparts)
         zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.int64")
         self._first.append(f"{kept} = {zeros}((), dtype={dtype}{{device}})\n")
         text = f"{self.imports.name('torch.full_like')}({kept}, {name})" if self._while_tracing else name

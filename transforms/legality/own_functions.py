@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
-from graphmend.transforms.code.liveness import locals_of, reads
+from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
@@ -43,23 +43,34 @@ def only_computes(info: FunctionInfo) -> bool:
         return False
     if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(node)):
         return False
-    body = _Body(info.module, locals_of(node))
+    body = _Body(info.module, locals_of(node), parameters(node))
     return body.computes(node.body)
 
 
 class _Body(Kinds):
     """The expressions of a function's body."""
 
-    def __init__(self, module: ModuleInfo, names: frozenset[str]) -> None:
+    def __init__(self, module: ModuleInfo, names: frozenset[str], given: Iterable[str]) -> None:
         super().__init__()
-        self._module, self._local = module, names
+        self._module, self._local, self._bound = module, names, {*given}
+        self._defined = set[str]()
+        """Local names of functions that are defined in the body, which only compute where it does."""
 
     def computes(self, statements: Sequence[ast.stmt]) -> bool:
         for statement in statements:
             match statement:
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     continue
-                case ast.Assign(targets=[ast.Name()], value=value) | ast.Return(value=ast.expr() as value):
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=given) as made) if (
+                    name not in self._bound and not (given.defaults or given.kw_defaults)
+                ):
+                    self._local |= {*parameters(made)}
+                    self._defined.add(name)
+                    self.kind(made.body)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in self._defined:
+                    self._bound.add(name)
+                    self.kind(value)
+                case ast.Return(value=ast.expr() as value):
                     self.kind(value)
                 case ast.If(test=test, body=body, orelse=orelse):
                     self.kind(test)
@@ -85,6 +96,8 @@ class _Body(Kinds):
 
     def module(self, function: ast.expr, given: Kind) -> Does | None:
         name = self.qualified(function)
+        if isinstance(function, ast.Name) and function.id in self._defined:
+            return Does(True, "const")
         if name is not None and (name in _BUILTINS or name.startswith("math.")):
             return Does(True, "const")
         if name is None and not (isinstance(function, ast.Attribute) and function.attr in _METHODS):

@@ -105,7 +105,13 @@ LAYERS = frozenset(
         Linear Identity ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU Sigmoid Tanh Softmax
         LogSoftmax LayerNorm RMSNorm GroupNorm Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d
         Embedding MaxPool1d MaxPool2d AvgPool1d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Flatten
-        Softplus Hardtanh Hardswish Bilinear
+        Softplus Hardtanh Hardswish Bilinear PReLU GLU Hardsigmoid Hardshrink Softshrink LogSigmoid Softmin
+        Softsign Tanhshrink Threshold Softmax2d AdaptiveMaxPool1d AdaptiveMaxPool2d LPPool1d LPPool2d MaxPool3d
+        AvgPool3d AdaptiveAvgPool3d ConvTranspose3d Unflatten Fold Unfold LocalResponseNorm PixelShuffle
+        PixelUnshuffle ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d ConstantPad1d ConstantPad2d
+        ZeroPad2d ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d CosineSimilarity
+        PairwiseDistance RNNCell GRUCell LSTMCell MSELoss L1Loss SmoothL1Loss HuberLoss CrossEntropyLoss NLLLoss
+        BCELoss BCEWithLogitsLoss KLDivLoss CosineEmbeddingLoss MarginRankingLoss TripletMarginLoss
     """)
 )
 

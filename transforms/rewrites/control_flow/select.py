@@ -300,7 +300,7 @@ def _compared(
     numbers = any(isinstance(v, Static) and v.type in NUMBER_TYPES for v in possible)
     if (numbers or any(isinstance(v, Static) for v in values)) and any(tensor_in(v) is not None for v in values):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
-    kinds = [dtype_kind(v.dtype) if isinstance(v, Tensor) else None for v in values]
+    kinds = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
     if "bool" in kinds and kinds[0] != kinds[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -152,25 +151,24 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
 
 
 def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where the result is only indexed."""
+    """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where what is used of the result are its elements."""
     around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
     call = next((c for n in around if (c := called(facts, n, "builtins.sorted"))), None)
     if call is None or len(call.args) != 1:
         return None
-    parent = facts.parent(call)
-    if not (isinstance(parent, ast.Subscript) and isinstance(constant(parent.slice), int)):
-        return "the sorted list is used as a list"
-    bound = facts.parent(parent)
-    if isinstance(bound, ast.Assign) and any(changed_in_place(facts, name) for name in sorted(writes(bound))):
-        return "what is taken out of the list is changed in place, and would be a copy"
+    try:
+        as_rows(facts, call)
+    except NotRowsError as error:
+        return str(error)
     keywords = {k.arg: k.value for k in call.keywords}
-    key = keywords.pop("key", None)
-    if keywords:
+    key, falls = keywords.pop("key", None), constant(keywords.pop("reverse", ast.Constant(False)))
+    if keywords or not isinstance(falls, bool):
         return "only a plain sort has another form"
+    options = "descending=True, stable=True" if falls else "stable=True"
     stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
     differences = [
         Difference("exception", "the tensors must have equal shapes"),
-        Difference("nan", "NaN sorts last"),
+        Difference("nan", "NaN sorts as the greatest"),
         Difference("aliasing", "what is taken out of the list is a copy"),
         Difference("strides", "what is taken out of the list is dense memory"),
         Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
@@ -180,7 +178,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     leaked = "gradients may become NaN where the derivative of a tensor that is not taken out is not finite"
     differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
-        return call, f"{stacked}.sort(dim=0, stable=True).values", differences
+        return call, f"{stacked}.sort(dim=0, {options}).values", differences
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
         return "the key is no lambda"
     body = key.body
@@ -190,7 +188,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         return "the key is not known to be a tensor"
     clause = f"for {key.args.args[0].arg} in {code.text(call.args[0])}"
     keys = f"{imports.name('torch.stack')}([{code.argument(body)} {clause}])"
-    return call, f"{stacked}[{keys}.argsort(stable=True)]", differences
+    return call, f"{stacked}[{keys}.argsort({options})]", differences
 
 
 def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:

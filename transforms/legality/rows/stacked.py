@@ -1,0 +1,68 @@
+"""May one tensor, whose rows they are, stand for a list of tensors? Follows the list through names and slices to every
+use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: builtins that run through a tensor's rows as they do through a list
+_RUN_THROUGH = frozenset(f"builtins.{name}" for name in ("sum", "len", "enumerate", "zip"))
+
+
+class NotRowsError(Exception):
+    """A use needs a list; the message says which."""
+
+
+@answers("memory")
+def as_rows(facts: FunctionFacts, node: ast.expr) -> None:
+    """Refuses where a use of a list takes no tensor of rows: NotRowsError. What is taken out of it would be a copy."""
+    for use in _uses(facts, node):
+        statement = next(a for a in facts.ancestors(use) if isinstance(a, ast.stmt))
+        if any(changed_in_place(facts, name) for name in sorted(stored([statement]))):
+            raise NotRowsError("what is taken out of the list is changed in place, and would be a copy")
+
+
+def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that stand for the list, and are used as its rows are."""
+    parent = facts.parent(node)
+    match parent:
+        case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
+            if isinstance(index, ast.Slice):
+                if index.step is not None and not _is_positive(index.step):
+                    raise NotRowsError("a tensor has no slices in falling order")
+                yield from _uses(facts, parent)
+            elif isinstance(constant(index), int) or number_type(facts, index) == "int":
+                yield node
+            else:
+                raise NotRowsError(f"`{shortened(parent)}` is not known to take one tensor out of the list")
+        case ast.Call(func=function) if node in parent.args and qualified(facts, function) in _RUN_THROUGH:
+            yield node
+        case ast.For(iter=over) | ast.comprehension(iter=over) if over is node:
+            yield node
+        case ast.Assign(targets=[ast.Tuple()]):
+            yield node
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            if sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
+                raise NotRowsError(f"`{name}` is bound to other values as well")
+            for use in every:
+                if isinstance(use.ctx, ast.Load):
+                    yield from _uses(facts, use)
+        case _:
+            raise NotRowsError("the sorted list is used as a list")
+
+
+def _is_positive(node: ast.expr) -> bool:
+    return isinstance(step := constant(node), int) and step > 0
