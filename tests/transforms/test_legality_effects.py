@@ -38,6 +38,9 @@ def keeps(self, x):
 
 def around(self, x):
     return self.helper(x)
+
+def beside(self, x):
+    return self.keeps(x)
 """
 
 
@@ -69,7 +72,7 @@ def test_it_does_more(expression: str) -> None:
     [("self.act(x)", True), ("self.kept(x)", True), ("self.here(x)", False), ("self.named(x)", False),
      ("self.table(x)", True), ("self.bounded(x)", False), ("self.linear(x)", True), ("self.plain * x", True),
      ("self.counting * x", False), ("self.number * x", True), ("self.helper(x)", True), ("self.keeps(x)", False),
-     ("self.around(x)", False), ("self.training", True)],
+     ("self.around(x)", True), ("self.beside(x)", False), ("self.training", True)],
 )  # fmt: skip
 def test_layers_and_attributes_of_a_module(expression: str, only_computes: bool) -> None:
     assert (not effects(*in_method(expression, _NET))) is only_computes

@@ -17,7 +17,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
-from graphmend.transforms.legality.rows.modules import has_hooks
+from graphmend.transforms.legality.rows.modules import has_hooks, is_only_one
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -141,13 +141,8 @@ def is_the_one(function: Function, tree: ast.AST | None) -> bool:
     node, owner = function.info.node, function.bound
     if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
         return False
-    classes = mro(owner.info)
-    if any(name.startswith("__getattr") for cls in classes for name in cls.methods):
-        return False
-    if [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == node.name] != [node]:
-        return False
-    stored = (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return not any(n.attr == node.name for n in stored)
+    own = any(name.startswith("__getattr") for cls in mro(owner.info) for name in cls.methods)
+    return not own and is_only_one(node.name, tree) and any(n is node for n in ast.walk(tree))
 
 
 def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:

@@ -98,6 +98,15 @@ def _last(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
+@lru_cache(maxsize=64)
+def is_only_one(method: str, tree: ast.AST | None) -> bool:
+    """Is there one function of a name in a file, that nothing else is put in the place of?"""
+    named = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Attribute))] if tree is not None else []
+    defined = sum(isinstance(n, ast.FunctionDef) and n.name == method for n in named)
+    stored = (n for n in named if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return defined == 1 and not any(n.attr == method for n in stored)
+
+
 def _of_method(info: ClassInfo, name: str, given: Kind, depth: int) -> Does:
     owner = next((cls for cls in mro(info) if name in cls.methods), None)
     own = any({"__call__", "__getattr__", "__getattribute__"} & set(cls.methods) for cls in mro(info))
@@ -155,7 +164,8 @@ class _Method(Kinds):
     def module(self, function: ast.expr, given: Kind) -> Does | None:
         match function:
             case ast.Attribute(value=ast.Name(id="self"), attr=attr) if self._has(attr):
-                return _of_method(self._info, attr, given, self._depth + 1)
+                only = is_only_one(attr, self._module.source.tree)
+                return _of_method(self._info, attr, given, self._depth + 1) if only else UNKNOWN_CALL
             case ast.Attribute(value=ast.Name(id="self"), attr=attr):
                 value = next((v for cls in mro(self._info) if (v := cls.attribute_cache.get(attr)) is not None), None)
                 return does(value, self._module.source.tree, given, self._depth + 1) if value else UNKNOWN_CALL
