@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from fuzz_mends.campaign import Plan, Summary, carried_out, judged_one_by_one
 from fuzz_mends.given import programs
+from fuzz_mends.portions import in_portions, together
 from fuzz_mends.program import generate
 from fuzz_mends.report import summary, told, written
 
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="a JSON file for the wrong programs")
     parser.add_argument("--show", metavar="SEED:NUMBER", help="write one program and nothing else")
     parser.add_argument("--table", type=Path, metavar="PAGE", help="put the counts into a page of the documentation")
+    parser.add_argument("--kept", type=Path, metavar="FOLDER", help="keep portions there, and go on from them")
+    parser.add_argument("--portion", type=int, default=500, metavar="N", help="programs of one portion")
     parser.add_argument("--given", type=Path, metavar="FOLDER", help="judge the programs written there instead")
     options = parser.parse_args()
     if options.show:
@@ -56,13 +59,17 @@ def main() -> int:
             wrong = [asdict(w) for w in (*found.small, *found.wrong)]
             options.write.write_text(json.dumps(wrong, indent=1), "utf-8")
 
-    found = carried_out(plan, _progress, keep)
+    if options.kept:
+        in_portions(plan, options.portion, options.kept, _progress)
+        found = together(options.kept)
+    else:
+        found = carried_out(plan, _progress, keep)
     keep(found)
-    for wrong in found.small:
+    for wrong in found.small or found.wrong[: options.at_most]:
         print(told(wrong))
     print(summary(found))
     if options.table:
-        written(found, plan.seed, options.table)
+        written(found, options.table)
     return 1 if found.wrong else 0
 
 

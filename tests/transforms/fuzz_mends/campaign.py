@@ -82,7 +82,7 @@ def carried_out(plan: Plan, progress: Told | None = None, found: Told | None = N
     """
     summary, begun = Summary(), time.monotonic()
     context = multiprocessing.get_context("spawn")
-    with context.Pool(plan.workers, _warm, (plan.compile_every > 0,)) as pool:
+    with context.Pool(plan.workers, warm, (plan.compile_every > 0,)) as pool:
         work = [(plan, number) for number in range(plan.first, plan.first + plan.programs)]
         for verdict in pool.imap_unordered(_one, work, _CHUNK):
             summary.add(verdict)
@@ -124,7 +124,7 @@ def _one(work: tuple[Plan, int]) -> Verdict:
 
 def judged_one_by_one(programs: Iterable[Program], offers: int) -> list[Verdict]:
     """The verdicts on programs, in this process."""
-    _warm(compiling=False)
+    warm(compiling=False)
     return [safely_judged(program, compiled=False, offers=offers) for program in programs]
 
 
@@ -137,7 +137,7 @@ def safely_judged(program: Program, compiled: bool, offers: int) -> Verdict:
         return Verdict("judged", wrong=[Wrong(program, "crash", "", [], {what[:200]: 0}, [])])
 
 
-def _warm(compiling: bool) -> None:
+def warm(compiling: bool) -> None:
     """Loads once what every fork needs. Nothing here starts threads or asks for gradients: forks could not."""
     import numpy.random  # which `np.random` would load in each fork, as some operators do with TorchDynamo
     import torch._dynamo

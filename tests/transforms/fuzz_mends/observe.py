@@ -39,6 +39,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.path: tuple[str, ...] = ()
+        self.shared: list[tuple[str, str]] = []
+        """Which places hold memory that was met at another one before."""
         self._storages: dict[int, str] = {}
         self._tensors: dict[int, str] = {}
         self._kept: list[Any] = []
@@ -53,6 +55,8 @@ class Memory:
             pointer = 0
         storage = self._storages.setdefault(pointer, here) if pointer and tensor.numel() else None
         shared = storage is not None and storage != here
+        if shared:
+            self.shared.append((here, str(storage)))
         return [storage, str(tensor.storage_offset()) if shared else None, self._tensors.setdefault(id(tensor), here)]
 
     @contextlib.contextmanager
@@ -282,5 +286,20 @@ def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> l
         shown = {"observe()": module.observe()} if hasattr(module, "observe") else {}
         return {**shown, **{name: getattr(module, name, None) for name in names}}
 
-    count = len(inputs(given))
-    return [answer(function, kept, inputs(given)[i]) for i in range(count)]
+    found: list[dict[str, Any]] = []
+    shared: list[tuple[str, str]] = []
+    for i in range(len(inputs(given))):
+        if compiled:
+            # torch 2.13 uses a graph that writes to inputs for others that share memory otherwise: a wrong answer
+            before, shared = shared, _shared(inputs(given)[i], kept())
+            if shared != before:
+                torch._dynamo.reset()
+        found.append(answer(function, kept, inputs(given)[i]))
+    return found
+
+
+def _shared(arguments: tuple[Any, ...], state: dict[str, Any]) -> list[tuple[str, str]]:
+    """Who shares memory with whom when a call begins."""
+    memory = Memory()
+    described([arguments, state], memory)
+    return memory.shared

@@ -46,14 +46,14 @@ def summary(found: Summary) -> str:
 _BEGIN, _END = "<!-- fuzzed: made by `make fuzz-mends` -->", "<!-- end of fuzzed -->"
 
 
-def written(found: Summary, seed: int, page: Path) -> None:
+def written(found: Summary, page: Path) -> None:
     """Puts a table of what was judged into a page, between its two marks."""
     text = page.read_text("utf-8")
     before, _, rest = text.partition(_BEGIN)
     _, _, behind = rest.partition(_END)
     judged = f"{found.statuses['judged']} had mends and were judged, {found.compiled} mended texts compiled as well"
     lines = [
-        f"{found.programs} programs (seed {seed}) in {found.seconds:.0f} s on {os.cpu_count()} shared cores: "
+        f"{found.programs} programs in {found.seconds:.0f} s on {os.cpu_count()} shared cores: "
         f"{judged}; **{len(found.wrong)} wrong**. Mends that were judged:",
         "",
         "| rewrite | safe | unsafe | by itself |",
