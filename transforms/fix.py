@@ -16,6 +16,7 @@ RANK: dict[Applicability, int] = {"safe": 0, "unsafe": 1, "display": 2}
 #: in which way a mended program may differ from the original; `DIFFERENCES` says what each means
 DifferenceKind = Literal[
     "rounding",
+    "overflow",
     "nan",
     "dtype",
     "shape",
@@ -37,6 +38,7 @@ DifferenceKind = Literal[
 
 DIFFERENCES: dict[DifferenceKind, str] = {
     "rounding": "numbers are computed in another order or precision, so that their last digits may differ",
+    "overflow": "a whole number beyond 64 bits, which Python's have no end at, wraps around",
     "nan": "where a NaN is compared or sorted, the result may be another one",
     "dtype": "a tensor may have another dtype, which what takes it may refuse",
     "shape": "a tensor may have another shape",

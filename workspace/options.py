@@ -14,8 +14,8 @@ from graphmend.analysis.settings import current_code
 
 #: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
 DIFFERENCES = (
-    "rounding", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
-    "evaluation", "random", "output", "output-order", "state", "specialised", "private", "callers",
+    "rounding", "overflow", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients",
+    "zero-gradients", "evaluation", "random", "output", "output-order", "state", "specialised", "private", "callers",
 )  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")
 _SELECTOR = re.compile(r"GM\d{0,3}\Z")

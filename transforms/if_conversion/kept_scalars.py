@@ -296,7 +296,7 @@ def _converted(inner: Taken, how: str) -> Taken:
         if kind != "bool":
             differences += (
                 Difference("exception", "`int` of NaN or infinity no longer raises"),
-                Difference("rounding", "`int` of a number beyond 64 bits wraps around"),
+                Difference("overflow", "`int` of a number beyond 64 bits wraps around"),
             )
         return Taken(f"{text}.long()", "int64", fresh or kind is not None, differences)
     if how == "bool" and kind != "bool":

@@ -91,6 +91,40 @@ def reading_names(facts: FunctionFacts) -> str | None:
     return None
 
 
+#: what reads the names of a module, by methods that ask for one name
+_ASKS_FOR_ONE = ("get", "setdefault", "pop", "update")
+
+
+@answers("names")
+def listing_module(facts: FunctionFacts) -> str | None:
+    """What lists the names of the module, which an import that is added is one of."""
+    tree, text = facts.source.tree, facts.source.text
+    if tree is None or not any(f"{name}(" in text for name in ("globals", *_READS_NAMES_BARE)):
+        return None
+    of_functions = {n for f in ast.walk(tree) if isinstance(f, _SCOPES) for n in ast.walk(f) if n is not f}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or node.args or not isinstance(node.func, ast.Name):
+            continue
+        name = node.func.id
+        if (name == "globals" or (name in _READS_NAMES_BARE and node not in of_functions)) and _is_listed(tree, node):
+            return ast.unparse(node)
+    return None
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _is_listed(tree: ast.AST, names: ast.Call) -> bool:
+    """Is a dictionary of names used for more than single ones of them?"""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=value) | ast.Compare(left=ast.Constant(), comparators=[value]) if value is names:
+                return False
+            case ast.Attribute(value=value, attr=attr) if value is names:
+                return attr not in _ASKS_FOR_ONE
+    return True
+
+
 @answers("context")
 def guarding_try(facts: FunctionFacts, statement: ast.stmt) -> ast.Try | None:
     """The innermost `try` with handlers whose body a statement stands in."""

@@ -6,13 +6,14 @@ A mend is safe where nothing differs, unsafe where each difference is named, and
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.legality.context import observed, overloading, reading_names, telling
+from graphmend.transforms.legality.context import listing_module, observed, overloading, reading_names, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.legality.totality import uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
@@ -66,10 +67,18 @@ class Rewrite:
             answer = _differing(answer, [unseen])
         if not self.leaves_names and (reader := reading_names(facts)) is not None:
             return refuse(self.name, f"`{reader}` sees which names there are and what they mean")
+        if (listing := listing_module(facts)) is not None and self._imports(answer):
+            answer = _differing(answer, [Difference("state", f"`{listing}` also lists a name that is imported for it")])
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))
         return answer if self.any_value or finding.certainty == "certain" else _doubted(answer)
+
+    def _imports(self, fix: Fix) -> bool:
+        try:
+            return any(re.search(r"(?m)^\s*(?:from|import) ", edit.text) for edit in self._made(fix)())
+        except Unmendable:
+            return False
 
     def _made(self, fix: Fix) -> Callable[[], tuple[TextEdit, ...]]:
         def edits() -> tuple[TextEdit, ...]:

@@ -122,7 +122,15 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
         found = [f"{what} {_BEFORE}" for what in found]
     if any("'nan'" in f"{seen.get('inputs')}{seen.get('value')}" for seen in (want, got)):
         found = [f"{what.removesuffix('data')}nan" if what.endswith(".data") else what for what in found]
+    elif any(_is_beyond(seen.get(part)) for seen in (want, got) for part in ("inputs", "value")):
+        found = [f"{what.removesuffix('data')}beyond" if what.endswith(".data") else what for what in found]
     return found
+
+
+def _is_beyond(seen: Any) -> bool:
+    """Is a finite number among these that 64 bits do not hold as a whole one?"""
+    texts = re.findall(r"'-?(\d+(?:\.\d+)?(?:e\+\d+)?)'", str(seen))
+    return any(2.0**63 <= float(text) < math.inf for text in texts)
 
 
 def _warns_alike(want: Any, got: Any) -> bool:

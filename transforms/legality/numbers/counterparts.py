@@ -33,7 +33,7 @@ NUMPY = {name: name for name in (MATH - {"erf", "erfc", "lgamma"}) | {"square"}}
 #: they keep whole numbers whole
 _KEEPING = frozenset("floor ceil trunc square abs absolute".split())
 
-BEYOND = Difference("rounding", "`int` of a number beyond 64 bits wraps around")
+BEYOND = Difference("overflow", "`int` of a number beyond 64 bits wraps around")
 NOT_WHOLE = Difference("exception", "`int` of NaN or infinity no longer raises")
 
 
@@ -158,7 +158,7 @@ def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     if dtype != "float64":
         found.append(PRECISION)
     if last in WHOLE:
-        found.append(Difference("rounding", "whole numbers beyond 64 bits wrap around"))
+        found.append(Difference("overflow", "whole numbers beyond 64 bits wrap around"))
     if last not in TOTAL:
         says = f"`math.{last}` raises outside its domain, torch gives NaN or infinity"
         found.append(Difference("exception", says))
