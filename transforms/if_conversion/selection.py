@@ -165,8 +165,8 @@ def aliasing(
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
     elif name.isidentifier() and only_here(facts, name, (*a.nodes, *b.nodes), statement):
         pass  # nobody can tell a copy from what it was
-    elif changed_in_place(
-        facts, *([name] if name.isidentifier() else [_place(name), *a.nodes, *b.nodes]), behind=statement
+    elif (
+        changed_in_place(facts, name, behind=statement) if name.isidentifier() else _parts(facts, name, a, b, statement)
     ):
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif not name.isidentifier() or escapes(facts, name):
@@ -174,8 +174,15 @@ def aliasing(
     return [*found, *lost(facts, statement, "the tensor that is kept loses its gradient history")]
 
 
-def _place(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+def _parts(facts: FunctionFacts, place: str, a: SideValue, b: SideValue, statement: ast.stmt) -> bool:
+    """Is what a place keeps, or what it may have been given, changed in place behind a statement, so that the copy and
+    the tensor come apart? What another name has as well may also be changed before it, by the next call.
+    """
+    kept, nodes = ast.parse(place, mode="eval").body, (*a.nodes, *b.nodes)
+    others = [node for node in nodes if ast.unparse(node) != place and not shares(facts, node).fresh]
+    return changed_in_place(facts, kept, *nodes, behind=statement) or (
+        bool(others) and changed_in_place(facts, kept, *others)
+    )
 
 
 #: operations of each element, whose result lies in memory as their operand does

@@ -111,7 +111,11 @@ def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast
     wanted = Shares()
     for tensor in tensors:
         wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
-    return any(_related(wanted, shares(facts, target)) for _, target in changes(facts, behind))
+    changed = [shares(facts, target) for _, target in changes(facts, behind)]
+    given = frozenset(parameters(facts.function))  # a caller may pass one tensor for two of them
+    return any(
+        _related(wanted, c) or all(_OUTSIDE in s.bases and s.paths & given for s in (wanted, c)) for c in changed
+    )
 
 
 @answers("memory")
@@ -359,15 +363,9 @@ class _Sharing:
         return found
 
     def _unknown(self, node: ast.expr) -> Shares:
-        names = {n for n in reads(node) - {*self.facts.names} if _may_be_tensor(self.facts, node, n)}
+        names = reads(node) - {*self.facts.names}
         inner = self._all(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names)
         return inner | inner.viewed() | Shares(bases=frozenset({_OUTSIDE}))
-
-
-def _may_be_tensor(facts: FunctionFacts, node: ast.AST, name: str) -> bool:
-    """May a name inside an expression hold a tensor?"""
-    values = [facts.value(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
-    return any(not isinstance(v, (Static, Scalar)) for v in values)
 
 
 def _made(node: ast.expr) -> Shares:

@@ -68,7 +68,7 @@ class Rewrite:
         if not self.leaves_names and (reader := reading_names(facts)) is not None:
             return refuse(self.name, f"`{reader}` sees which names there are and what they mean")
         if (listing := listing_module(facts)) is not None and self._imports(answer):
-            answer = _differing(answer, [Difference("state", f"`{listing}` also lists a name that is imported for it")])
+            return refuse(self.name, f"`{listing}` would list the name that is imported for it")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))

@@ -75,7 +75,9 @@ class Meetings:
             found = None if value.dtype in ("float32", "float64") else HALF
         if found is not None:
             self.differences.append(found)
-        if op in (ast.FloorDiv, ast.Mod) and is_narrow(dtype) and is_rounded(self.facts, number):
+        steps = op in (ast.FloorDiv, ast.Mod) and dtype_kind(dtype) not in ("int", "bool")
+        # steps are others where they are computed in another precision, too
+        if steps and (found == PROMOTES or (is_narrow(dtype) and is_rounded(self.facts, number))):
             self.jumps.append(number)
         if op is ast.Div:
             self.differences.append(INVERSE)

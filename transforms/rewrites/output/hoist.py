@@ -24,6 +24,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+import sys
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Static
@@ -32,7 +33,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, reads
 from graphmend.transforms.code.module_level import changing_global, insert_above, local_name_in, top_statement
 from graphmend.transforms.code.positions import begins_line, first_position, replaceable
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.questions import answers
@@ -111,6 +112,8 @@ _IMMUTABLE = frozenset(
     os.getpid
     """.split()
 )
+#: which TorchDynamo does not trace either
+_LISTS_OF_A_LOGGER = ("handlers", "filters", "manager", "parent", "root")
 _NUMBERS = frozenset("len abs int float str round isinstance hasattr".split())
 _IMMUTABLE_TYPES = frozenset("bool int float complex str bytes NoneType tuple dtype device".split())
 _ONCE = (
@@ -129,6 +132,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     name = qualified(facts, node.func)
     if name is None or not _constant(facts, node):
         return None
+    around = facts.parent(node)
+    if name == "logging.getLogger" and isinstance(around, ast.Attribute) and around.attr in _LISTS_OF_A_LOGGER:
+        return refuse(NAME, f"`{ast.unparse(around)}` may be another when the function runs")
     if free := local_name_in(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
     top = top_statement(facts)
@@ -229,6 +235,8 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
     """The largest expression around `node` that reads no local name either."""
     largest = node
     child: ast.AST = node
+    if _is_changeable(facts, node):
+        return node
     for around in facts.ancestors(node):
         if isinstance(around, ast.expr):
             if (
@@ -247,6 +255,14 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
             break
         child = around
     return largest
+
+
+def _is_changeable(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a value always the same object, whose attributes are others from time to time: a logger, a module?"""
+    name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
+    if name == "importlib.import_module" and isinstance(node, ast.Call) and node.args:
+        return str(constant(node.args[0])).partition(".")[0] not in sys.stdlib_module_names
+    return name == "logging.getLogger"
 
 
 def _constant(facts: FunctionFacts, node: ast.expr) -> bool:
