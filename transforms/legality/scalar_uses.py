@@ -28,7 +28,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.returned import Returned
-from graphmend.transforms.legality.numbers.said import always_one_of, said
+from graphmend.transforms.legality.numbers.said import always_one_of, is_only_text, said
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
 
@@ -124,7 +124,7 @@ class ScalarUses(Returned):
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
                 self.asks.append(parent)
-            case ast.FormattedValue(conversion=-1):
+            case ast.FormattedValue(conversion=-1) if is_only_text(self.facts, parent):
                 pass  # a tensor without dimensions is formatted as its number is
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)

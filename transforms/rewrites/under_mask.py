@@ -304,10 +304,18 @@ class Elements:
                     "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
                 )
             )
-        if recorded(self.facts, self.facts.statement) and not isinstance(reduction.whole, ast.Call):
-            says = f"equal elements, and NaN, share the gradient of the {how.removeprefix('a')} that one of them had"
-            self.differences.append(Difference("gradients", says))
-        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}({dim})"
+        kept = f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other})"
+        if isinstance(reduction.whole, ast.Call):
+            return f"{kept}.{how}({dim})"
+        return f"{kept}{self._flat()}.{how.removeprefix('a')}(0).values"  # one element has the gradient, as before
+
+    def _flat(self) -> str:
+        """What makes one dimension of those of the mask, as picking does."""
+        value = self.facts.value(self.found.mask)
+        rank = value.rank if isinstance(value, Tensor) else None
+        if rank is None:
+            return f".flatten(0, {Code(self.facts.source).operand(self.found.mask)}.dim() - 1)"
+        return "" if rank == 1 else f".flatten(0, {rank - 1})"
 
 
 def _operand(text: str) -> str:

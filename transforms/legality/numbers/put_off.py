@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Tensor
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import Code
@@ -178,8 +178,12 @@ class _Deferral:
                 for n in ast.walk(node.right)
                 if isinstance(n, ast.expr)
             )
-        if isinstance(node, ast.FormattedValue) and node.conversion != -1:
-            return isinstance(self.facts.value(node.value), Tensor)
+        if isinstance(node, ast.FormattedValue):
+            value = self.facts.value(node.value)
+            number = isinstance(value, Scalar) or (isinstance(value, Static) and value.type in ("float", "int"))
+            if node.format_spec is not None and number and not isinstance(value, Const):
+                return True  # torch 2.13 traces numbers that differ between calls, and loses how they are written
+            return node.conversion != -1 and isinstance(value, Tensor)
         return False
 
 

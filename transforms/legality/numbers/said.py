@@ -56,6 +56,44 @@ def _conversion(facts: FunctionFacts, node: ast.Name, dtype: Hashable) -> tuple[
     return None, []
 
 
+def is_only_text(facts: FunctionFacts, part: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Is a text written, raised, kept or handed back, so that nobody looks into it in a graph? While torch 2.13 traces,
+    one with a tensor in it is equal to no other text, and no key.
+    """
+    child: ast.AST = part
+    for above in facts.ancestors(part):
+        match above:
+            case ast.JoinedStr() | ast.FormattedValue() | ast.Return() | ast.Raise() | ast.Assert():
+                pass
+            case ast.Tuple() | ast.List() | ast.keyword() | ast.Starred() | ast.IfExp() | ast.BinOp(op=ast.Add()):
+                pass
+            case ast.Dict(values=values) if child in values:
+                pass
+            case ast.Call() if not _looks_up(facts, above):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                reads = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+                return name in seen or all(is_only_text(facts, n, seen | {name}) for n in reads if n.id == name)
+            case ast.Assign() | ast.Expr():
+                return child is getattr(above, "value", None)
+            case _:
+                return False
+        if isinstance(above, ast.stmt):
+            return True
+        child = above
+    return False
+
+
+def _looks_up(facts: FunctionFacts, call: ast.Call) -> bool:
+    """May a call look into a text that it is given? Output, exceptions and `append` do not."""
+    if isinstance(facts.parent(call), (ast.Raise, ast.Assert)):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "insert"):
+        return False
+    name = qualified(facts, call.func) or ""
+    return not (_is_output(facts, call) or name.startswith(_RUNTIME))
+
+
 def always_one_of(
     facts: FunctionFacts, node: ast.expr, tensors: Set[ast.expr], seen: frozenset[str] = frozenset()
 ) -> bool:
