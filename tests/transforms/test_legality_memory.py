@@ -77,7 +77,7 @@ def test_two_values(one: str, other: str, may: bool) -> None:
 @pytest.mark.parametrize(
     ("behind", "changed"),
     [("r.add_(1)", True), ("r[0] = 1", True), ("r += 1", True), ("x.add_(1)", True), ("v.mul_(2)", True),
-     ("x[0] = 1", True), ("F.relu(x, True)", True), ("torch.add(y, 1, out=x)", True), ("y.add_(1)", False),
+     ("x[0] = 1", True), ("F.relu(x, True)", True), ("torch.add(y, 1, out=x)", True), ("y.add_(1)", True),
      ("x.add(1)", False), ("k = x * 2\nk.add_(1)", False), ("for e in x:\n    e.zero_()", True),
      ("k = (x,)\nk += (y,)", False), ("k = [x]\nk[0] = y", False), ("n += 1", False), ("self_act(x)", False)],
 )  # fmt: skip
