@@ -12,7 +12,7 @@ from typing import Any
 #: seconds of work that one program may take for all of its inputs
 LIMIT = 3
 #: how many times as long it may wait, on a machine that is busy
-_PATIENCE = 10
+_PATIENCE = 100
 
 
 def forked(function: Callable[..., Any], *arguments: Any, seconds: int = LIMIT) -> Any:
