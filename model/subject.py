@@ -7,7 +7,7 @@ definitions, and no more of the file than the one function.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -168,7 +168,9 @@ def _in_order(nodes: Iterable[E]) -> list[E]:
 
 
 def _joined(facts: FunctionFacts, nodes: Iterable[ast.expr]) -> str:
-    return described(join_all([facts.value(node) for node in nodes]))[:_LONGEST]
+    constants = (node.value for node in ast.walk(facts.function) if isinstance(node, ast.Constant))
+    own = frozenset(value for value in constants if isinstance(value, str | bytes))
+    return described(join_all([facts.value(node) for node in nodes]), own)[:_LONGEST]
 
 
 def _callees(facts: FunctionFacts) -> Iterator[Signature]:
@@ -204,8 +206,11 @@ def _head(info: FunctionInfo) -> str:
     return f"def {info.qualname}({ast.unparse(node.args)}){returns}"
 
 
-def described(value: Value, depth: int = 0) -> str:
-    """What is known of a value in words: `tensor of rank 2, dtype int64`; empty where nothing is."""
+def described(value: Value, own: Collection[str | bytes], depth: int = 0) -> str:
+    """What is known of a value in words: `tensor of rank 2, dtype int64`; empty where nothing is.
+
+    A text that comes from outside of the function may be a secret: those in `own` are told, of others the type.
+    """
     match value:
         case Tensor():
             parts = [f"rank {value.rank}"] if value.rank is not None else []
@@ -216,13 +221,14 @@ def described(value: Value, depth: int = 0) -> str:
         case Scalar():
             return f"Python {value.type or 'number'} taken out of a tensor"
         case Const():
-            return f"the constant {value.value!r}"
+            is_told = _is_told(value.value, own)
+            return f"the constant {value.value!r}" if is_told else f"a constant {type(value.value).__name__}"
         case Static():
             return f"{value.type or 'value'} that is known while tracing"
         case Record():
-            return f"{value.info.name} of {_fields(value, depth)}"
+            return f"{value.info.name} of {_fields(value, own, depth)}"
         case Container():
-            inner = described(value.element, depth + 1) if depth < _DEEPEST else ""
+            inner = described(value.element, own, depth + 1) if depth < _DEEPEST else ""
             return f"{value.kind} of {inner}" if inner else value.kind
         case Instance():
             return f"instance of {value.info.name}"
@@ -235,12 +241,18 @@ def described(value: Value, depth: int = 0) -> str:
         case ExternalInstance():
             return f"instance of {value.cls}"
         case Choice():
-            each = [described(option, depth + 1) for option in value.options]
+            each = [described(option, own, depth + 1) for option in value.options]
             return " or ".join(dict.fromkeys(e for e in each if e)) if all(each) else ""
     return ""
 
 
-def _fields(record: Record, depth: int) -> str:
+def _is_told(constant: object, own: Collection[str | bytes]) -> bool:
+    if isinstance(constant, tuple | frozenset):
+        return all(_is_told(each, own) for each in constant)
+    return constant in own if isinstance(constant, str | bytes) else True
+
+
+def _fields(record: Record, own: Collection[str | bytes], depth: int) -> str:
     if depth >= _DEEPEST or not record.fields:
         return "fields that are not known"
-    return ", ".join(f"{name}: {described(v, depth + 1) or 'not known'}" for name, v in record.fields.items())
+    return ", ".join(f"{name}: {described(v, own, depth + 1) or 'not known'}" for name, v in record.fields.items())

@@ -122,3 +122,14 @@ def test_indices_beyond_a_sparse_tensor_end_no_process(compared: Compared) -> No
     text = "return torch.sparse_coo_tensor(i, v, (2, 2)).to_dense()"
     inputs = "torch.tensor([[0, 1], [1, 0]]), torch.rand(2)"
     assert compared("i, v", text, text.replace("(2, 2)", "[2, 2]"), inputs).equal
+
+
+def test_a_gradient_that_cancels_has_the_rounding_of_its_terms(compared: Compared) -> None:
+    """Equal rows: which of them attention picks is all the same, and the gradient of the query is rounding alone."""
+    parameters, inputs = "q, x", "torch.randn(3, 7), torch.full((5, 7), 9.1)"
+    before = "return (q @ x.mT).softmax(-1) @ x"
+    found = compared(parameters, before, "return ((q @ x.mT).softmax(-1).unsqueeze(-1) * x).sum(1)", inputs)
+    assert judge(found, {"rounding", "callers"}).passes, found.found
+    assert any("of the largest gradient" in item.detail for item in found.found)
+    wrong = compared(parameters, before, "return (q.detach() @ x.mT).softmax(-1) @ x + q.sum() * 1e-3", inputs)
+    assert "gradients" in {item.kind for item in wrong.found}

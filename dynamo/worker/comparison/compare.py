@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from ..inputs.variation import variants
-from . import file_variables, kinds, outcome, output
+from ..inputs.variation import nudges, variants
+from . import file_variables, kinds, outcome, output, rounding
 from .differences import Differences
 from .kinds import Difference
 from .memento import BYTES, Memento
@@ -111,6 +111,20 @@ class Maker:
             return {}
         return Walk({"self": self.instance}, {}).entries
 
+    def noise(self, eager: Callable[..., Any], run: Any, outcomes: dict[str, Outcome]) -> dict[str, float]:
+        """What the gradients of a run change by where its inputs and weights change in their last digit."""
+        way = "eager, inputs want" if "eager, inputs want" in outcomes else "eager"
+        if outcomes[way]["raised"] or not outcomes[way]["gradients"]:
+            return {}
+        wants = way == "eager, inputs want"
+        nudged = self._one(eager, run, force_eager=True, inputs_want=wants, nudged=True)["gradients"]
+        found: dict[str, float] = {}
+        for name, gradient in outcomes[way]["gradients"].items():
+            if gradient is not None and nudged.get(name) is not None:
+                gap = rounding.between(gradient, nudged[name])
+                found[name] = gap.largest if gap is not None else 0.0
+        return found
+
     def run(self, eager: Callable[..., Any], compiled: Callable[..., Any] | None, run: Any) -> dict[str, Outcome]:
         """The outcomes of a run; without `compiled`, of eager mode only."""
         wants = outcome.has_inputs(self.arguments(run))
@@ -136,15 +150,19 @@ class Maker:
         force_eager: bool = False,
         inputs_want: bool = False,
         again: bool = False,
+        nudged: bool = False,
     ) -> Outcome:
         self.beginning.restore()
         self.memento.restore()
         if not self.memento.complete:
             restore(self.instance, self.tensors)
         output.forget_cached()
-        arguments = self.arguments(run)
+        arguments = nudges.arguments(self.arguments(run)) if nudged else self.arguments(run)
         variants.seed(0)
-        with variants.applied(self.instance, run.variant):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(variants.applied(self.instance, run.variant))
+            if nudged:
+                stack.enter_context(nudges.weights(self.instance))
             if force_eager:
                 with torch.compiler.set_stance("force_eager"):
                     if again:
@@ -171,7 +189,8 @@ def differences(before: dict[str, Any], after: dict[str, Any], labels: list[str]
     found.made(before["initial"], after["initial"])
     found.rounds = rounds_compiled(before["runs"])
     for label, old, new in zip(labels, before["runs"], after["runs"]):  # noqa: B905
-        found.run(label, old["outcomes"], new["outcomes"], other=old["variant"][0] in variants.OTHER)
+        other = old["variant"][0] in variants.OTHER
+        found.run(label, old["outcomes"], new["outcomes"], other=other, noise=old["noise"])
     return {
         "runs": len(after["runs"]),
         "differences": [difference.line() for difference in found.found],
@@ -223,7 +242,15 @@ class Comparison:
         old, new = ({p: {**e, "changed": ["made"]} for p, e in entries.items()} for entries in (old, new))
         self._take(Differences("before any call", {**empty, "changed": old}, {**empty, "changed": new}, False), set())
 
-    def run(self, label: str, old: dict[str, Outcome], new: dict[str, Outcome], *, other: bool = False) -> None:
+    def run(
+        self,
+        label: str,
+        old: dict[str, Outcome],
+        new: dict[str, Outcome],
+        *,
+        other: bool = False,
+        noise: dict[str, float] | None = None,
+    ) -> None:
         """`other`: the inputs are of another rank or type than those that were given."""
         told: set[tuple[str, str]] = set()
         names: set[str] = set()
@@ -234,7 +261,7 @@ class Comparison:
             if way.endswith("inputs want") and original["raised"] and not old["eager"]["raised"]:
                 continue  # such inputs are not what the original takes
             run = f"{label}, {words}" if words else label
-            mended = Differences(run, original, new[way], texts=way == "eager")
+            mended = Differences(run, original, new[way], texts=way == "eager", noise=noise)
             if way.startswith("compiled"):
                 own = set(Differences(run, original, old[way], texts=False).found)
                 mended.found = [d for d in mended.found if d not in own and not self._rounds_anyhow(d)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,7 +20,10 @@ _NUMBERS = frozenset({"int", "float", "bool", "NoneType"})
 class Differences:
     """Collects what differs between two outcomes of one run."""
 
-    def __init__(self, run: str, old: Outcome, new: Outcome, texts: bool) -> None:
+    def __init__(
+        self, run: str, old: Outcome, new: Outcome, texts: bool, noise: Mapping[str, float] | None = None
+    ) -> None:
+        """`noise` is what the gradients of the original change by where its inputs change in their last digit."""
         self.run = run
         self.found: list[Difference] = []
         self.remarks: list[str] = []
@@ -42,9 +46,11 @@ class Differences:
                 self._note(kinds.STATE, name, f"is {new['switches'][name]} after it instead of {state}")
         self._results(old["result"], new["result"])
         self._changes(old["changed"], new["changed"])
+        self.noise = noise or {}
         self.infinite = any(g is not None and not bool(g.isfinite().all()) for g in old["gradients"].values())
+        self.scale = max((float(g.abs().max()) for g in old["gradients"].values() if _has_numbers(g)), default=0.0)
         for name in {**old["gradients"], **new["gradients"]}:
-            self._gradient(f"gradient of {name}", old["gradients"].get(name), new["gradients"].get(name))
+            self._gradient(name, old["gradients"].get(name), new["gradients"].get(name))
 
     def _note(self, kind: str, place: str, detail: str, bare: str | None = None) -> None:
         """`bare` is the detail without what the checked code itself said, where that is another text."""
@@ -169,7 +175,8 @@ class Differences:
             self.rounding = max(self.rounding, gap.relative)
         self._note(kinds.ROUNDING if gap.rounding else kind, place, gap.words())
 
-    def _gradient(self, place: str, a: Any, b: Any) -> None:
+    def _gradient(self, name: str, a: Any, b: Any) -> None:
+        place = f"gradient of {name}"
         if a is None or b is None:
             present = a if b is None else b
             if present is not None:
@@ -182,7 +189,12 @@ class Differences:
         else:
             gap = rounding.between(a, b)
             if gap is not None:
+                gap = rounding.of_terms(gap, a.dtype, self.noise.get(name, 0.0), self.scale)
                 self._gap(place, gap, kinds.GRADIENTS)
+
+
+def _has_numbers(gradient: Any) -> bool:
+    return gradient is not None and gradient.numel() > 0
 
 
 def _form(entry: Entry) -> str:

@@ -13,17 +13,25 @@ COARSE = {torch.float16: (4, 1), torch.bfloat16: (4, 1)}
 """Types of few digits, in which kernels add up in wider ones."""
 
 
+SENSITIVE, CANCELLED = 16, 1024
+"""A sum whose terms cancel has the rounding of its terms. So many times what the original itself changes by where its
+inputs change in their last digit, and so many units in the last place of the largest value beside it."""
+
+
 class Gap(NamedTuple):
-    """The largest difference, also relative to the value; `rounding` where every element is within the bound."""
+    """The largest difference, also relative to the value (or to what `of` says); `rounding` where every element is
+    within the bound.
+    """
 
     largest: float
     relative: float
     rounding: bool
     bound: float
+    of: str = "the value"
 
     def words(self) -> str:
         if self.rounding:
-            return f"differs by rounding: by up to {self.relative:.2g} of the value (bound {self.bound:.2g})"
+            return f"differs by rounding: by up to {self.relative:.2g} of {self.of} (bound {self.bound:.2g})"
         return f"differs by up to {self.largest:.3g}"
 
 
@@ -51,6 +59,16 @@ def between(a: torch.Tensor, b: torch.Tensor) -> Gap | None:
     rounding = not exact and bool((within & torch.isfinite(gap)).logical_or(same).all())
     relative = float((gap / size.clamp(min=max(scale * 1e-3, 1e-300))).max())
     return Gap(float(gap.max()), relative, rounding, own * epsilon)
+
+
+def of_terms(gap: Gap, dtype: torch.dtype, noise: float, scale: float) -> Gap:
+    """A difference of gradients, where what the original itself changes by (`noise`) may explain it as rounding;
+    `scale` is the largest gradient of the same backward pass.
+    """
+    bound = CANCELLED * torch.finfo(dtype).eps
+    if gap.rounding or not gap.largest <= SENSITIVE * noise < math.inf or not gap.largest <= bound * scale < math.inf:
+        return gap
+    return Gap(gap.largest, gap.largest / scale, True, bound, "the largest gradient")
 
 
 def between_numbers(a: float, b: float) -> Gap | None:

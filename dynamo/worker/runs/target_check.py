@@ -232,7 +232,11 @@ class TargetCheck:
             self.answer["comparison"] = compare.differences(old, kept, labels)
 
     def _made(self, maker: compare.Maker, fit: Fit, run: Run, compiled: Any) -> dict[str, Any]:
-        return {"outcomes": maker.run(fit.callable, compiled, run), "call": run.call, "variant": list(run.variant)}
+        outcomes = maker.run(fit.callable, compiled, run)
+        made: dict[str, Any] = {"outcomes": outcomes, "call": run.call, "variant": list(run.variant)}
+        if self.job.get("keep"):
+            made["noise"] = maker.noise(fit.callable, run, outcomes)
+        return made
 
     def _eager_only(self, finder: Finder, maker: compare.Maker, fit: Fit, runs: list[Run]) -> list[dict[str, Any]]:
         """Runs on inputs that change what is computed and not which way is taken, as far as the original takes them."""
