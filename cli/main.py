@@ -58,7 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         status = _run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed before the command began (`>&-`)
+            sys.stdout.flush()
         return status
     except SystemExit as stop:  # argparse: help, version, wrong use
         return stop.code if isinstance(stop.code, int) else 2 if stop.code else 0
@@ -85,6 +86,8 @@ def _run(arguments: list[str]) -> int:
     name = ALIASES.get(said, said)
     if name not in COMMANDS:
         return _top_level(arguments)
+    if sys.stdout is None and name != "run":  # closed (`>&-`): what is written is for nobody; a program finds it so
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     module = importlib.import_module(f"graphmend.cli.commands.{name}")
     parser = Parser(prog=f"graphmend {said}", description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.")
     module.add_arguments(parser)

@@ -129,7 +129,7 @@ def _make(verdict: Verdict, region: Region, certain: bool) -> Finding:
         certainty="certain" if certain else "likely",
         effect="raises" if verdict.raises else effect,
         evidence=(*([region.evidence] if region.evidence else []), *chain),
-        advice=rule.advice,
+        advice=breaks.advice or rule.advice,
         gb_id=breaks.gb_id,
         default_flags_only=breaks.default_only,
         related=(Related(*region.site, region.evidence or "compiled here"),) if region.site is not None else (),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -90,6 +91,21 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
         if isinstance(option, Scalar) and option.symbolic:
             return option.origin, option.likely or option is not value
     return None
+
+
+_DRAWN = (
+    "Draw the number outside of the compiled function and pass it in, or compute both ways and choose with torch.where."
+)
+
+
+def advice_on_draws(origin: Evidence | None, torch: TorchFacts) -> str:
+    """What to do where what a rule judges comes from a random draw, which depends on no data; "" elsewhere."""
+    first = origin.first.node if origin is not None else None
+    if not isinstance(first, ast.Call):
+        return ""
+    name = ast.unparse(first.func)
+    drawn = name.startswith("random.") or (name.startswith("torch.") and torch.is_random(name))
+    return _DRAWN if drawn else ""
 
 
 def argument_kind(event: Call) -> str | None:

@@ -142,3 +142,13 @@ def f(x):
         assert last.startswith(f"{expected}Found "), last
         assert "can be mended with --fix --unsafe-fixes" in last
         assert "can be mended with --fix," not in last
+
+
+def test_advice_on_a_drawn_number_fits_it(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text(
+        "import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor, p: float):\n    if torch.rand(()) < p:\n"
+        "        return x\n    return x.nonzero() if x.sum() > 0 else x\n"
+    )
+    advice = [found["advice"] for found in json.loads(run("check", "--output-format", "json").out)]
+    assert "pass it in" in advice[0]
+    assert "pass it in" not in advice[1]

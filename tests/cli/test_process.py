@@ -179,3 +179,14 @@ class TestCache:
     def test_files_that_do_not_parse_are_told_every_time(self, run: Run, folder: Path) -> None:
         (folder / "m.py").write_text("def f(:\n")
         assert run("check").err == run("check").err != ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes streams")
+@pytest.mark.parametrize(("command", "status"), [("check m.py", 1), ("rule GM101", 0), ("run program.py", 3)])
+def test_a_closed_output_is_nobody_s(folder: Path, command: str, status: int) -> None:
+    (folder / "m.py").write_text(MODEL)
+    (folder / "program.py").write_text("import sys\nassert sys.stdout is None\nprint('told')\nsys.exit(3)\n")
+    line = f"'{sys.executable}' -m graphmend {command} >&-"
+    done = subprocess.run(line, shell=True, cwd=folder, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert done.returncode == status, done.stderr
+    assert "internal error" not in done.stderr

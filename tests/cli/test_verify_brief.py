@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rich.cells import cell_len
 
 from graphmend.analysis.syntax.span import Span
 from graphmend.cli.output.verify import full
-from graphmend.dynamo.report import Break, Frame
+from graphmend.dynamo.report import Break, Frame, Report, RunInfo, TargetReport
 from graphmend.dynamo.watched_command import Watched
 
 HINTS = ("Set `torch._dynamo.config.capture_scalar_outputs = True`, or keep the number a tensor " * 3, "Or do not.")
@@ -68,3 +69,23 @@ def test_verbose_cuts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert all(hint in out for hint in HINTS)
     assert out.count("from net.py:4") == 18
     assert ("number = number + tensor.item() + " * 9).rstrip() in out
+
+
+def test_a_break_of_two_targets_is_told_whole_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object that the file compiles, and its class; what other inputs raise is a word in brief."""
+    monkeypatch.chdir(tmp_path)
+    span, path = Span(3, 8, 3, 18), str(tmp_path / "net.py")
+    one = Break(path, span, "f", "break", "Data-dependent branching", "GB0170", "Detected it.", (), (), source="if x:")
+    runs = (RunInfo("given", None), RunInfo("all zeros", "ValueError: zeros are none (net.py:4)"))
+    targets = tuple(
+        TargetReport(name, "checked", breaks=(replace(one, run=run),), runs=runs)
+        for run, name in enumerate(("net", "Net"))
+    )
+    report = Report(path, targets)
+    for verbose in (False, True):
+        out = io.StringIO()
+        full.write([report], [[]], [None], out, verbose=verbose)
+        assert out.getvalue().count("Detected it.") == 1 + verbose
+        assert out.getvalue().count("splits the graph, as above") == 1 - verbose
+        assert ("also with all zeros (ValueError)" in out.getvalue()) is not verbose
+        assert ("zeros are none" in out.getvalue()) is verbose

@@ -6,7 +6,7 @@ import ast
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Branch, Event
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, scalar_evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, advice_on_draws, evidence, scalar_evidence
 
 
 class TensorBranch(Rule):
@@ -100,7 +100,8 @@ def example_inputs():
         why = evidence(event.value) or scalar_evidence(event.value)
         if why is None:
             return None
-        return Break("GB0170", *why, fill={"what": _WORDS.get(event.kind, "the branch")})
+        advice = advice_on_draws(why[0], context.torch)
+        return Break("GB0170", *why, fill={"what": _WORDS.get(event.kind, "the branch")}, advice=advice)
 
 
 _WORDS = {

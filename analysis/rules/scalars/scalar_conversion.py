@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
 from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_known_input, is_known_number, tensor_in
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, advice_on_draws, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
 _CONVERSIONS = frozenset({
@@ -115,10 +115,16 @@ def example_inputs():
         if event.callee in _METHODS:
             if event.callee.endswith("tolist") and dtype_kind(tensor.dtype) == "float":
                 return Break("GB0109", *why, fill=fill)
-            return None if context.mode.scalars else Break(_METHODS[event.callee], *why, default_only=True, fill=fill)
+            if context.mode.scalars:
+                return None
+            advice = advice_on_draws(why[0], context.torch)
+            return Break(_METHODS[event.callee], *why, default_only=True, fill=fill, advice=advice)
         if event.callee.startswith("math.") or event.callee.endswith("complex"):
             return Break("GB0033", *why, fill=fill)
-        return None if context.mode.scalars else Break("GB0124", *why, default_only=True, fill=fill)
+        if context.mode.scalars:
+            return None
+        advice = advice_on_draws(why[0], context.torch)
+        return Break("GB0124", *why, default_only=True, fill=fill, advice=advice)
 
 
 def _is_read(callee: str, tensor: Tensor) -> bool:

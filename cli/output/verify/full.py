@@ -8,6 +8,7 @@ import os
 import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.cli.verifying.static_findings import Judged, Mending
     from graphmend.dynamo.comparison import Comparison
-    from graphmend.dynamo.report import Batch, Break, Recompile, Report, TargetReport
+    from graphmend.dynamo.report import Batch, Break, Recompile, Report, RunInfo, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 EFFECTS = {
@@ -53,6 +54,15 @@ class Page:
         )
         self.verbose = verbose
         self._hints: set[str] = set()
+        self._told: list[Break] = []
+
+    def is_told(self, item: Break) -> bool:
+        """Whether the page has a break already, of another target or before its mends: it is told whole once."""
+        whole = replace(item, count=1, run=0)
+        if whole in self._told:
+            return True
+        self._told.append(whole)
+        return False
 
     def hints(self, texts: Sequence[str]) -> None:
         """TorchDynamo gives the same hints with each break of a kind: each is read once. In brief, the first alone."""
@@ -124,7 +134,7 @@ def write(
 def _target(target: TargetReport, report: Report, mending: Mending | None, out: Page) -> None:
     out.write(f"{relative(report.path)}: {target.name}\n", "bold")
     out.write_both(f"  ran       {target.inputs}", f"[{target.origin}; {target.device}; torch {report.torch}]")
-    also = [run.inputs + (f", which raises {run.raised}" if run.raised else "") for run in target.runs[1:]]
+    also = [run.inputs + _raised(run, out.verbose) for run in target.runs[1:]]
     for text in also if out.verbose or not also else ["; ".join(also)]:
         out.write(f"  also with {text}\n")
     out.write(f"  result    {_result(target)}\n", _colour(not target.breaks))
@@ -152,6 +162,13 @@ def _target(target: TargetReport, report: Report, mending: Mending | None, out: 
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
             syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
             out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
+
+
+def _raised(run: RunInfo, verbose: bool) -> str:
+    """What a run raises on inputs that were made to reach more: in brief the type alone."""
+    if run.raised is None:
+        return ""
+    return f", which raises {run.raised}" if verbose else f" ({run.raised.partition(':')[0].partition(' ')[0]})"
 
 
 def _batches(title: str, batches: Sequence[Batch], out: Page) -> None:
@@ -254,7 +271,10 @@ def _result(target: TargetReport) -> str:
 def _break(item: Break, out: Page) -> None:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f" ({item.count} times)" if item.count > 1 else ""
-    out.write_around(f"  {place(item.path, item.span)}: ", name, f": {EFFECTS[item.kind]}{times}")
+    again = out.is_told(item) and not out.verbose
+    out.write_around(f"  {place(item.path, item.span)}: ", name, f": {EFFECTS[item.kind]}{times}{', as above' * again}")
+    if again:
+        return
     source = item.source.rstrip()
     if source:
         text = source.lstrip()
