@@ -41,6 +41,9 @@ COMPILERS: dict[str, Compiler] = {
     "accelerate.utils.other.compile_regions": Compiler(("module",), parts=True),
 }
 
+#: what these give back compiles when it is called: where nothing can call it, nothing is compiled
+LATE = frozenset({"torch.compile", "torch.compiler.compile"})
+
 #: keywords that switch a compiling function off where they are True
 DISABLES = "disable"
 
@@ -65,6 +68,9 @@ PLUGIN_CLASSES = {
 MAKERS = frozenset({"model_init"})
 #: a method of whatever has such options that takes modules and gives them back, in order
 PREPARES = frozenset({"prepare", "prepare_model", "setup", "setup_module", "unwrap_model"})
+
+#: methods of a torch.nn.Module that call it
+CALLS = frozenset({"__call__", "_call_impl", "_wrapped_call_impl"})
 
 #: methods that compile the object that they are called on: a torch.nn.Module, and what stands for one
 COMPILES_ITSELF = frozenset({"compile"})

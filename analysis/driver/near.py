@@ -104,19 +104,20 @@ class Near:
 
 
 def may_drive(project: Project, source: Source) -> bool:
-    """Whether a text may compile something, by its own words or those of a module that it imports: torch itself need
-    not be among these."""
-    if "torch" in source.text or may_compile(source.text):
+    """Whether a text may compile something, by its own words or those of a module that it imports. One of these texts
+    must mention torch, and it need not be the first."""
+    if "torch" in source.text:
         return True
     if project.is_library or is_installed(source.path) or "import" not in source.text:
         return False
-    near = Near(project, None)
+    near, compiles, torch = Near(project, None), may_compile(source.text), False
     todo = list(_imports(project.loader.module_name(source.path) or "", source.path, source.text))
     seen: set[str] = set()
     while todo and len(seen) < _A_FEW:
         name = todo.pop(0)
         if name not in seen and (module := near.text(name)) is not None:
-            if module.may_compile:
+            compiles, torch = compiles or module.may_compile, torch or "torch" in module.text
+            if compiles and torch:
                 return True
             todo += module.imports
         seen.add(name)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 #: methods that are called without being named: their class is
-_IMPLICIT = frozenset({"__init__", "__post_init__", "__call__", "__new__", "__enter__", "forward"})
+_IMPLICIT = frozenset({"__init__", "__post_init__", "__call__", "__new__", "__enter__", "__init_subclass__", "forward"})
 
 
 class Reach:

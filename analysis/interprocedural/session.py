@@ -54,6 +54,7 @@ from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.dispatch import Judging
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.nodes import as_statement
 
 #: walks of one function at a time before constants among a recursive call's arguments stop to count
 _RECURSION = 2
@@ -190,7 +191,7 @@ class AnalysisSession(ProgramContext):
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
         if region.kind == "compiled" and self.reading.examples(function) is None:
             self.in_sight.parameters(function.info, env)
-        summary = FunctionSummary(function.info, env, function.closure, 0, True, region.mode)
+        summary = FunctionSummary(function.info, env, function.closure, 0, True, region.mode, region.alone)
         self.summaries.roots.append((summary, region))
         self.walk(summary)
 
@@ -250,6 +251,8 @@ class AnalysisSession(ProgramContext):
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
                 return self._called_opaque(function, args, keywords, w, node)
+        if (caller := self.stack.innermost) is not None and w.info is caller.info and caller.leaves_out(function):
+            return self._promised(info)
         if "try" in w.situation.blocks and isinstance(node, ast.Call) and is_refused(function, args, keywords, node):
             w.emit(Operation, node, "bind", function)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
@@ -353,7 +356,7 @@ class AnalysisSession(ProgramContext):
             walker.situation.gradients_off = gradients_off(info)
         with self.stack.body(info):
             if isinstance(info.node, ast.Lambda):
-                walker.statement = caller.statement if caller is not None else None
+                walker.statement = as_statement(info.node) if caller is None else caller.statement
                 return walker.eval(info.node.body)
             walker.run(info.node.body)
             value = walker.result
@@ -384,14 +387,12 @@ class AnalysisSession(ProgramContext):
         return value
 
     def _opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
-        promised = annotated(
-            self,
-            function.info.module,
-            getattr(function.info.node, "returns", None),
-            function.info.name,
-            function.info.qualname,
-        )
-        return as_computed(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
+        promised = self._promised(function.info)
+        return promised if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
+
+    def _promised(self, info: FunctionInfo) -> Value:
+        """The result of a function as its annotation says."""
+        return as_computed(annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname))
 
 
 def _without_constants(value: Value) -> Value:

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.interprocedural.verdicts import Verdict
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.region.mode import Mode
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import Attribute, FunctionInfo
+    from graphmend.analysis.program.entities import Function
 
 
 class FunctionSummary:
     """What a function does for one combination of abstract arguments (`env`, by parameter) in one tracing mode."""
 
     __slots__ = (
+        "alone",
         "always_breaks",
         "assumed_result",
         "breaks",
@@ -46,6 +49,7 @@ class FunctionSummary:
         silent: int,
         within_region: bool,
         mode: Mode,
+        alone: bool = False,
     ) -> None:
         self.info = info
         self.env = dict(env)
@@ -53,6 +57,8 @@ class FunctionSummary:
         self.silent = silent
         self.within_region = within_region
         self.mode = mode
+        self.alone = alone
+        """Whether it is that of a root which counts only where nothing else reaches it."""
         self.value: Value | None = None
         """The result; None while it is being computed."""
         self.assumed_result: Value | None = None
@@ -94,6 +100,13 @@ class FunctionSummary:
         """Whether Dynamo has given the frame up already for the same value: it never gets to this place."""
         origin = verdict.breaks.origin
         return origin is not None and self.frame_lost_at.get(origin, verdict.node) is not verdict.node
+
+    def leaves_out(self, function: Function) -> bool:
+        """Whether this is an offered method, and it calls a method that a class of another file defines: that is
+        offered there, and what drives models from another file (a loop that samples) is larger than all of this one."""
+        info = function.info
+        is_method = info.owner is not None and isinstance(function.bound, Instance)
+        return self.alone and is_method and info.module is not self.info.module
 
     def entered(self, summary: FunctionSummary, conditional: bool) -> None:
         self.calls[summary] = self.calls.get(summary, False) or not conditional

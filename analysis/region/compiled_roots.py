@@ -19,7 +19,7 @@ from graphmend.analysis.driver.execution.objects import (
     Scope,
     Values,
 )
-from graphmend.analysis.driver.frameworks import MAPPINGS, STEP_CLASSES, STEPS
+from graphmend.analysis.driver.frameworks import CALLS, MAPPINGS, STEP_CLASSES, STEPS
 from graphmend.analysis.driver.guards.atoms import Tensor
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import DEEPEST, NONE, UNKNOWN, Container, Value, join_all
@@ -40,6 +40,8 @@ def compiled_roots(session: ProgramView, driven: Driven) -> Iterator[Root]:
     known: set[Hashable] = set()
     for compiled in driven.compiled:
         site = compiled.site
+        if site.is_dropped:
+            continue
         program = tracing_mode_of_program(site.module, site.function)
         if program is None:
             continue
@@ -66,7 +68,7 @@ def _traced(session: ProgramView, driven: Driven, target: Atom, met: set[Object]
         value = as_value(target, {}, session)
         if isinstance(value, Function):
             yield value
-    elif isinstance(target, Method) and target.name == "__call__":
+    elif isinstance(target, Method) and target.name in CALLS:
         yield from _traced(session, driven, target.receiver, met)
     elif isinstance(target, Partial):
         for atom in target.function:

@@ -20,8 +20,12 @@ _REORDERED = _CONFIG + "reorderable_logging_functions.add"
 _PATCH = _CONFIG + "patch"
 _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
+#: variables of the environment that make everything run eagerly where they are "1"
+_DISABLING = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 #: without one of these words, a text switches nothing
-FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance", "reorderable_logging_functions")
+FLAG_WORDS = (
+    *_FLAGS, *OPTIONS, *_DISABLING, ".disable =", ".disable=", "set_stance", "reorderable_logging_functions",
+)  # fmt: skip
 
 
 def says_what_is_traced(text: str) -> bool:
@@ -39,7 +43,9 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
             for target in statement.targets:
                 name = module.qualified(target) or ""
-                if name.startswith(_CONFIG):
+                if _disables(module, target) and statement in _unconditional(module, scope):
+                    eager = statement.value.value in (True, "1")
+                elif name.startswith(_CONFIG):
                     mode = _with_flag(mode, name.removeprefix(_CONFIG), statement.value)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
@@ -71,6 +77,14 @@ def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr
         elif name == _ERROR and not (mode.scalars and mode.shapes and mode.raises):
             mode = mode._replace(raises=_argument(decorator, "error_on_graph_break") is True)
     return mode
+
+
+def _disables(module: ModuleInfo, target: ast.expr) -> bool:
+    """Whether an assignment says whether anything is traced."""
+    if isinstance(target, ast.Subscript):
+        named = isinstance(target.slice, ast.Constant) and target.slice.value in _DISABLING
+        return named and module.qualified(target.value) == "os.environ"
+    return module.qualified(target) == _CONFIG + "disable"
 
 
 def _unconditional(module: ModuleInfo, scope: FunctionInfo | None) -> list[ast.stmt]:

@@ -101,3 +101,8 @@ def is_stub(node: FunctionNode) -> bool:
         isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
         for s in node.body
     )
+
+
+def as_statement(node: ast.Lambda) -> ast.Return:
+    """What the body of a lambda does, as the statement that it stands for."""
+    return ast.copy_location(ast.Return(node.body), node.body)

@@ -232,7 +232,8 @@ def _compile(
     if constant(keywords.get(facts.DISABLES, UNKNOWN)) is True:
         return given
     full = compiler.full == ("",) or any(constant(keywords.get(word, UNKNOWN)) is True for word in compiler.full)
-    site = Site(scope.module, scope.function, node, full, options=_options(compiler, keywords), given=keywords)
+    options, late = _options(compiler, keywords), name in facts.LATE
+    site = Site(scope.module, scope.function, node, full, options=options, given=keywords, is_late=late)
     if compiler.parts:
         for whole in given:
             parts = [a for a in descendants(m, whole)[1:] if isinstance(a, Object) and a.info is not None]

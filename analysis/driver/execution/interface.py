@@ -31,6 +31,8 @@ class Machine(Protocol):
     """The module that is checked."""
     objects: list[Object]
     """Every object that was made."""
+    patched: dict[str, Values]
+    """What the program has put in the place of functions and classes without available source."""
 
     @property
     def is_certain(self) -> bool:

@@ -55,6 +55,7 @@ class DriverMachine:
         self.objects: list[Object] = []
         self.compiled: list[Compiled] = []
         self.visited: set[FunctionInfo] = set()
+        self.patched: dict[str, Values] = {}
         self.is_certain = True
         self.left = _STEPS
         self._near = near
@@ -206,8 +207,9 @@ class DriverMachine:
 
     def qualified(self, qualified: str) -> Values:
         """What a qualified name stands for: something of the program, or a `Named`."""
-        module = self._near.get(qualified)
-        if module is not None:
+        if qualified in self.patched:
+            return self.patched[qualified]
+        if (module := self._near.get(qualified)) is not None:
             return (Package(module),)
         owner, _, name = qualified.rpartition(".")
         return (self._in_module(owner, name) if owner else NOTHING) or (Named(qualified),)

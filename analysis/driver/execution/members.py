@@ -184,6 +184,9 @@ def set_attribute(m: Machine, owner: Atom, name: str, values: Values) -> None:
         return set_attribute(m, owner.target, name, values)
     if isinstance(owner, Package):
         m.top_level(owner.module).variables[name] = values
+    elif isinstance(owner, Named):
+        before = m.qualified(f"{owner.name}.{name}")
+        m.patched[f"{owner.name}.{name}"] = values if m.is_certain else union(before, values)
     elif isinstance(owner, Object) and (setter := _setter(m, owner, name)) is not None:
         m.run(setter, [values], {})
     elif isinstance(owner, (Object, ClassObject)):

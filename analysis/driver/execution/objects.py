@@ -259,7 +259,7 @@ class Disabled(Atom):
 class Site:
     """A place that compiles something, in which module and function, and with which options."""
 
-    __slots__ = ("fullgraph", "function", "given", "module", "node", "options", "reason")
+    __slots__ = ("fullgraph", "function", "given", "is_dropped", "is_late", "module", "node", "options", "reason")
 
     def __init__(
         self,
@@ -270,6 +270,7 @@ class Site:
         reason: str = "",
         options: frozenset[str] = frozenset(),
         given: Mapping[str, Values] | None = None,
+        is_late: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -281,6 +282,10 @@ class Site:
         """How it compiles: "dynamic", "export"."""
         self.given: Mapping[str, Values] = given or {}
         """The keywords of the compiling call, as they were when it was executed."""
+        self.is_late = is_late
+        """Whether what it gives back compiles when it is called."""
+        self.is_dropped = False
+        """Whether nothing can call that."""
 
 
 class Compiled(Atom):

@@ -17,13 +17,17 @@ from graphmend.analysis.driver.execution.objects import (
     Atom,
     Callable,
     ClassObject,
+    Compiled,
     Constant,
     Object,
     Scope,
+    Site,
     Values,
     union,
 )
 from graphmend.analysis.program.definitions import FunctionInfo
+from graphmend.analysis.syntax.nodes import DEFINITIONS
+from graphmend.analysis.syntax.traversal import walk
 
 
 def execute(m: Machine, body: list[ast.stmt], scope: Scope) -> bool:
@@ -41,8 +45,31 @@ def execute(m: Machine, body: list[ast.stmt], scope: Scope) -> bool:
 
 
 def _expression(m: Machine, node: ast.Expr, scope: Scope) -> bool:
-    m.evaluate(node.value, scope)
+    for site in _late(m.evaluate(node.value, scope), node.value):
+        site.is_dropped = True
     return True
+
+
+def _late(values: Values, node: ast.expr) -> list[Site]:
+    """The compile sites of a call that gives back other modules, which compile when they are called. Of a function that
+    is handed over it is believed that it is compiled."""
+    sites = [atom.site for atom in values if isinstance(atom, Compiled) and isinstance(atom.target, Object)]
+    return [site for site in sites if site.is_late and site.node is node]
+
+
+def _is_read(name: str, node: ast.stmt, scope: Scope) -> bool:
+    """Whether anything may read a local variable behind a statement that binds it."""
+    if scope.function is None or name in scope.shared:
+        return True
+    whole, own = scope.function.node, {id(n) for n in walk(node)}
+    for part in walk(whole):
+        repeats = isinstance(part, (ast.For, ast.AsyncFor, ast.While, *DEFINITIONS)) and part is not whole
+        names = [n for n in (walk(part) if repeats else (part,)) if isinstance(n, ast.Name) and id(n) not in own]
+        for one in names:
+            behind = repeats or (one.lineno, one.col_offset) > (node.lineno, node.col_offset)
+            if behind and one.id in (name, "locals") and isinstance(one.ctx, ast.Load):
+                return True
+    return False
 
 
 def _assert(m: Machine, node: ast.Assert, scope: Scope) -> bool:
@@ -52,6 +79,9 @@ def _assert(m: Machine, node: ast.Assert, scope: Scope) -> bool:
 
 def _assign(m: Machine, node: ast.Assign, scope: Scope) -> bool:
     values = m.evaluate(node.value, scope)
+    for site in _late(values, node.value):
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        site.is_dropped = len(names) == len(node.targets) and not any(_is_read(name, node, scope) for name in names)
     for target in node.targets:
         m.assign(target, values, scope)
     return True
