@@ -20,7 +20,7 @@ from . import discover, loading, versions
 from .comparison import compare
 from .comparison.memento import BYTES
 from .errors import Unusable, bare, describe
-from .inputs import examples, synthesis, within
+from .inputs import examples, within
 from .project import scripts
 from .recording.lines import Project
 from .runs import devices, self_test, warmup
@@ -113,8 +113,7 @@ def _examples(
             yield from _same_again(target, module, job, old)
             return
         yield from examples.declared(target, module, job["declared"])
-        yield from synthesis.candidates(target, module, job["declared"])
-        yield from within.candidates(target, module, job["declared"])
+        yield from within.made_up(target, module, job["declared"])
 
     return each
 

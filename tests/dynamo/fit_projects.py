@@ -21,7 +21,7 @@ import torch
 import torch._dynamo  # once, and not in each fork
 
 from graphmend.dynamo.worker import discover, loading
-from graphmend.dynamo.worker.inputs import synthesis, within
+from graphmend.dynamo.worker.inputs import within
 from graphmend.dynamo.worker.project import scripts
 from graphmend.dynamo.worker.recording.lines import Project
 from graphmend.dynamo.worker.runs.fitting import Finder, MemoryBudget
@@ -61,8 +61,7 @@ def fitted(home: Path, target: str) -> dict[str, Any]:
             scripts.complete(module)
             found = discover.named(module, name)
             finder = Finder(found, Project([str(home)]).contains, budget, time.monotonic() + SECONDS)
-            made = [synthesis.candidates, within.candidates]
-            fit, _ = finder.find(lambda: (each for make in made for each in make(found, module, [])))
+            fit, _ = finder.find(lambda: within.made_up(found, module, []))
     except Exception as error:
         return {"problem": str(error)}
     return {"text": fit.example.text, "origin": fit.example.origin}

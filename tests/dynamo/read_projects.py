@@ -137,4 +137,143 @@ class Net(nn.Module):
         "synthesised",
         "Net()(torch.randn(2, 7), torch.randint(1, 6, (2, 1)))",
     ),
+    "a setting that another class compares with what there is": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Act(nn.Module):
+    def __init__(self, kind, table):
+        super().__init__()
+        self.kind, self.table = kind, table
+    def forward(self, x):
+        if self.kind == "one" or self.kind == "two":
+            return x @ self.table
+        elif self.kind == "three":
+            return x
+        raise NotImplementedError(f"no {{self.kind}}")
+class Net(nn.Module):
+    def __init__(self, n, act, table):
+        super().__init__()
+        self.act = Act(act, table)
+        self.layer = nn.Linear(n, 3)
+    def forward(self, x):
+        return self.layer(self.act(x))
+"""
+        },
+        "synthesised",
+        "Net(16, 'one', torch.randn(16, 16))(torch.randn(2, 16))",
+    ),
+    "settings that are handed on by name": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Inner(nn.Module):
+    def __init__(self, *, dim, depth):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(dim, dim) for _ in range(depth)])
+class Net(nn.Module):
+    def __init__(self, *, tokens, dim, **kwargs):
+        super().__init__()
+        self.words, self.inner = nn.Embedding(tokens, dim), Inner(dim=dim, **kwargs)
+    def forward(self, x):
+        x = self.words(x)
+        for layer in self.inner.layers:
+            x = layer(x)
+        return x
+"""
+        },
+        "synthesised",
+        "Net(tokens=16, dim=16, depth=2)(torch.randint(0, 16, (2, 5)))",
+    ),
+    "a size that is folded into another": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(6, 2, 3)
+    def forward(self, frames):
+        b, t, c, h, w = frames.shape
+        pairs = torch.cat([frames[:, 1:], frames[:, :-1]], 2)
+        return self.conv(pairs.reshape(-1, 2 * c, h, w))
+"""
+        },
+        "synthesised",
+        ", 3, ",
+    ),
+    "data whose attributes are read": Read(
+        {
+            "model.py": f"""{_HEAD}
+def total(batch):
+    return sum(getattr(batch, name).sum() for name in ("a", "b"))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, batch):
+        return self.layer(batch.x) * total(batch)
+""",
+            "train.py": "import torch\nfrom model import Net\nnet = Net()\nnet({'x': torch.ones(3, 4)})\n",
+        },
+        "as in train.py",
+        "Net()(SimpleNamespace(x=torch.rand(3, 4), a=",
+    ),
+    "a dimension that a call names, behind a layer": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(8, 8)
+    def forward(self, queries, table):
+        heads = torch.cat(torch.split(self.q(queries), 4, dim=2), dim=0)
+        return heads.sum() + torch.split(table, 4, dim=3)[0].sum()
+"""
+        },
+        "synthesised",
+        "Net()(torch.randn(2, 5, 8), torch.randn(",
+    ),
+    "a number of each sample": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.kinds = nn.Linear(4, 6), nn.Embedding(5, 6)
+    def forward(self, batch):
+        return self.layer(batch["x"]) + self.kinds(batch["kind"])
+""",
+            "train.py": """
+import torch
+from torch.utils.data import DataLoader, Dataset
+from model import Net
+class Rows(Dataset):
+    def __init__(self, path):
+        self.rows = torch.load(path)
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, i):
+        row = self.rows[i]
+        return {"x": row["x"].float(), "kind": int(row["kind"])}
+net = Net()
+for batch in DataLoader(Rows("rows.pt"), batch_size=8):
+    net(batch)
+""",
+        },
+        "as in train.py",
+        "'kind': torch.randint(1, 2, (2,))",
+    ),
+    "a text in an index is nothing to compare with": Read(
+        {
+            "model.py": f"""{_HEAD}
+CFG = {{"pad": 0}}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 4)
+    def forward(self, ids):
+        return self.words(ids) * (ids != CFG["pad"]).long()[..., None]
+"""
+        },
+        "synthesised",
+        "Net()(torch.randint(0, 9, (2, 5)))",
+    ),
 }

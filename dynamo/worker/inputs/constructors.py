@@ -16,13 +16,18 @@ import torch
 from ..discover import Target
 from ..project import classes as project_classes
 from . import configs, from_project, from_settings, parts
-from .feedback import frames
+from .examples import namespace
+from .feedback import frames, origins
 from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
 
 _WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4, "channels": 4})
 
+
+Run = Callable[[Any], Any]
+"""Runs an object on the inputs that it failed on."""
+After = Callable[[BaseException, "Run | None"], Iterator["Making"]]
 
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -37,7 +42,7 @@ class Making:
         text: str,
         calls: list[from_project.Inputs] | None = None,
         origin: str = "synthesised",
-        after: Callable[[BaseException], Iterator[Making]] = lambda error: iter(()),
+        after: After = lambda error, run: iter(()),
         *,
         guessed: bool = False,
     ) -> None:
@@ -47,6 +52,8 @@ class Making:
         self.after = after
         self.guessed = guessed
         """Whether the error that led to it did not say so: it is tried after all others."""
+        self.asked = False
+        """Whether it has the setting that a failed statement asked for."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -98,7 +105,8 @@ def _each(
     def making(
         sizes: dict[str, int], level: str, given: dict[str, str], like: Making | None = None, *, guess: bool = False
     ) -> Making:
-        def after(error: BaseException) -> Iterator[Making]:
+        def after(error: BaseException, run: Run | None) -> Iterator[Making]:
+            yield from _asked_for(made, error, run, module)
             guessed = [p.name for p in parameters if p.name not in given and p.default is p.empty]
             blamed = frames.blamed(error, _constructor(target.value))
             for other in _others(error, guessed, found):
@@ -107,9 +115,9 @@ def _each(
                 yield making(sizes, level, {**given, **other}, like, guess=True)
 
         text = _call(name, parameters, found, target, module, sizes, level, given)
-        if like is None:
-            return Making(text, after=after, guessed=guess)
-        return Making(text, like.calls, like.origin, after, guessed=guess)
+        like = like or Making("")
+        made = Making(text, like.calls, like.origin, after, guessed=guess)
+        return made
 
     def of_project(large: int | None) -> Iterator[Making]:
         for suggestion in from_project.suggestions(target, module, parameters, found, large):
@@ -128,6 +136,19 @@ def _each(
     for level in levels:
         yield making({}, level, {})
     yield from of_project(None)
+
+
+def _asked_for(of: Making, error: BaseException, run: Run | None, module: ModuleType) -> Iterator[Making]:
+    """The same call with another value in the place that the failed statement has its value from."""
+
+    def after(error: BaseException, run: Run | None, of: Making) -> Iterator[Making]:
+        return _asked_for(of, error, run, module)
+
+    for text in dict.fromkeys(origins.others(of.text, error, namespace(module), run)):
+        made = Making(text, of.calls, of.origin)
+        made.asked = True
+        made.after = lambda error, run, made=made: after(error, run, made)  # type: ignore[misc]
+        yield made
 
 
 _SEVERAL = re.compile(

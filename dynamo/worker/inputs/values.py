@@ -143,7 +143,7 @@ def filled(name: str, value: Any, use: Use, names: dict[str, Any]) -> Any:
     if isinstance(value, Call):
         parts = {n: filled(n, item, use.attributes.get(n, Use()), names) for n, item in value.arguments.items()}
         return Call(value.name, parts)
-    if isinstance(value, (list, tuple)) and UNKNOWN in value:
+    if isinstance(value, (list, tuple)):
         each = use.parts if len(use.parts) == len(value) else [("", use.item or Use())] * len(value)
         return type(value)(filled(n, item, part, names) for item, (n, part) in zip(value, each))  # noqa: B905
     return value

@@ -24,6 +24,7 @@ from . import examples, synthesis
 from .examples import Arguments, Example
 from .variation import variants
 
+ALONE_SECONDS = 15.0
 MOST_SECONDS = 12.0
 """For all owners together, and theirs."""
 MOST_OWNERS = 6
@@ -33,6 +34,18 @@ MOST_FILES = 20
 class _Owner(NamedTuple):
     target: Target
     module: ModuleType
+
+
+def made_up(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
+    """What the target shows of itself for a while, then what its owners give it, then the rest of the first."""
+    alone = synthesis.candidates(target, module, entries)
+    began = time.monotonic()
+    for example in alone:
+        yield example
+        if time.monotonic() - began > ALONE_SECONDS:
+            break
+    yield from candidates(target, module, entries)
+    yield from alone
 
 
 def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:

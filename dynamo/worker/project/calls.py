@@ -57,6 +57,8 @@ class Calls(Expressions):
         self.made: list[Instance] = []
         self.called: list[Call] = []
         self.depth = 0
+        self.sampling = 0
+        """How many samples of data sets are on the way."""
         self.entered: set[int] = set()
         """The definitions of functions that were followed."""
 
@@ -167,6 +169,8 @@ class Calls(Expressions):
             return UNKNOWN
         if function.name in ("map", "filter") and args and isinstance(args[0], Function):
             return self._mapped(args[0], [self.items(each) for each in args[1:]], keep=function.name == "filter")
+        if self.sampling and function.name in ("int", "float") and args == [UNKNOWN]:
+            return function.value(1)  # some number of the data, such as a label
         made = externals.call(function, args, kwargs)
         if isinstance(made, Opened) and not function.name.endswith("open"):
             return self.data(made)
@@ -318,7 +322,11 @@ class Calls(Expressions):
 
     def item(self, value: Instance, index: Any) -> Any:
         found = value.cls.get("__getitem__")
-        return self._followed(found.bound(value), [index], {}) if isinstance(found, Function) else UNKNOWN
+        self.sampling += 1
+        try:
+            return self._followed(found.bound(value), [index], {}) if isinstance(found, Function) else UNKNOWN
+        finally:
+            self.sampling -= 1
 
     def _batch(self, loader: Batches) -> Any:
         samples = loader.samples

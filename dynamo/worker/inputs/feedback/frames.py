@@ -10,9 +10,12 @@ import functools
 import itertools
 import linecache
 import operator
+import os
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
+
+import torch
 
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
@@ -43,6 +46,7 @@ _PURE = (
 _ASKED = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "min", "max", "tuple", "list"})
 """What may be called to evaluate a side of a comparison again."""
 MOST_LINES = 50_000
+_TORCH = os.path.dirname(torch.__file__)
 
 
 class Compared:
@@ -96,12 +100,12 @@ def _failed(test: ast.expr, refused: bool, names: dict[str, Any]) -> Iterator[Co
         for left, compare, right in zip(sides, test.ops, sides[1:]):  # noqa: B905
             wanted = _OPPOSITE.get(type(compare)) if refused else type(compare)
             if wanted is not None:
-                first, second = _value(left, names), _value(right, names)
+                first, second = value(left, names), value(right, names)
                 if first is not None and second is not None and not _holds(first, second, wanted):
                     yield Compared((left, right), (first, second), wanted)
 
 
-def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+def value(node: ast.expr, names: dict[str, Any]) -> Any:
     """What an expression stands for in a frame; None where it does more than look."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
@@ -174,7 +178,7 @@ def remainders(error: BaseException) -> Iterator[tuple[int, int]]:
         left = each.sides[0]
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and each.values[1] == 0 and trace is not None:
             names = {**trace.tb_frame.f_globals, **trace.tb_frame.f_locals}
-            size, part = _value(left.left, names), _value(left.right, names)
+            size, part = value(left.left, names), value(left.right, names)
             if _whole(size) and _whole(part) and part > 1:
                 yield size, part
 
@@ -203,6 +207,28 @@ def blamed(error: BaseException, constructor: Any) -> list[str]:
                 found += [name] if name in own else []
                 names += [n for n in sources.get(name, ()) if n not in seen]
     return list(dict.fromkeys(found))
+
+
+def inner(error: BaseException) -> list[tuple[list[ast.stmt], dict[str, Any]]]:
+    """The statements that an error went through, the innermost first, each with those around it and the names of its
+    frame; those of torch are left out.
+    """
+    found = []
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        around = _statements(path, trace.tb_lineno) if not path.startswith(_TORCH) else []
+        if around:
+            found.append((around, {**trace.tb_frame.f_globals, **trace.tb_frame.f_locals}))
+        trace = trace.tb_next
+    return found[::-1]
+
+
+def header(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a statement without the blocks in it, or of an expression."""
+    if isinstance(node, (ast.For, ast.While, ast.If)):
+        return ast.walk(node.iter if isinstance(node, ast.For) else node.test)
+    return ast.walk(node) if not isinstance(node, (ast.With, ast.Try)) else iter(())
 
 
 def _failing(error: BaseException, code: CodeType) -> Iterator[ast.stmt]:

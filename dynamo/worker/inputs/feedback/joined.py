@@ -14,7 +14,7 @@ from ..reading.shapes import Combination, Tensor, changed, each_changed, one_cha
 def features(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50), where no input has 4 features itself"""
     had, wanted = int(found.group(1)), int(found.group(2))
-    if not any(t.shape[-1:] == (had,) for t in _tensors(combination)):
+    if had and not any(t.shape[-1:] == (had,) for t in _tensors(combination)):
         yield from _sides(combination, wanted / had)
         yield from _longer(combination, wanted - had)
         yield from _scaled(combination, wanted, had)

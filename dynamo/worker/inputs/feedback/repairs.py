@@ -112,6 +112,13 @@ def _instead(combination: Combination, found: re.Match[str]) -> Iterator[Combina
     return _resized(combination, int(found.group(2)), int(found.group(1)))
 
 
+def _subscript(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """subscript h has size 32 for operand 1 which does not broadcast with previously seen size 16"""
+    one, other = int(found.group(1)), int(found.group(2))
+    yield from _resized(combination, one, other)
+    yield from _resized(combination, other, one)
+
+
 def _split(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """split_with_sizes expects split_sizes to sum exactly to 9 (...), but got split_sizes=[9, 9]"""
     had, wanted = int(found.group(1)), sum(int(n) for n in found.group(2).split(","))
@@ -165,6 +172,12 @@ def _rank(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
 def _higher(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """not enough values to unpack (expected 3, got 2): of what was made from a tensor that lacks as many dimensions"""
     lacking = int(found.group(1)) - int(found.group(2))
+    return each_changed(combination, lambda t: t.of_rank(len(t.shape) + lacking))
+
+
+def _lower_or_higher(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """input.dim() = 3 is not equal to len(dims) = 4: of what was made from a tensor with as many dimensions less"""
+    lacking = int(found.group(2)) - int(found.group(1))
     return each_changed(combination, lambda t: t.of_rank(len(t.shape) + lacking))
 
 
@@ -234,9 +247,12 @@ def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combi
 
 def _wider(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Given input size: (64x1x1). Calculated output size: (64x0x0). Output size is too small"""
-    return each_changed(
+    yield from each_changed(
         combination,
         lambda t: t.like((*t.shape[:2], *(4 * side for side in t.shape[2:]))) if len(t.shape) > 2 else None,
+    )
+    yield from each_changed(  # sequences that are taken for images
+        combination, lambda t: t.like((t.shape[0], 4 * t.shape[1], t.shape[2])) if len(t.shape) == 3 else None
     )
 
 
@@ -290,7 +306,7 @@ def _flattened(combination: Combination, found: re.Match[str]) -> Iterator[Combi
     for off in (0, 1, -1, 2, -2, 3, 4):
 
         def sides(t: Tensor, off: int = off) -> Tensor | None:
-            if len(t.shape) not in (3, 4, 5) or had == wanted:
+            if len(t.shape) not in (3, 4, 5) or had in (0, wanted):
                 return None
             scale = (wanted / had) ** (1 / (len(t.shape) - 2))
             return t.like((*t.shape[:2], *(max(round(side * scale) + off, 1) for side in t.shape[2:])))
@@ -334,6 +350,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"same number of dimensions: got (\d+) and (\d+)", _alike),
     (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
+    (r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)", _subscript),
     (r"sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _split),
     (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
@@ -341,6 +358,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"Wrong shape: expected (\d+) dims", _rank),
     (r"[Oo]utput size is too small|greater than actual input size|Padding size should be less", _wider),
     (r"values to unpack \(expected (\d+), got (\d+)\)", _higher),
+    (r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)", _lower_or_higher),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"to be (\d+),? but got (\d+)", _instead),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import usage
-from .shapes import LENGTH
+from .shapes import BATCH, LENGTH, Tensor
 from .usage import Known, Ref, Value
 
 
@@ -44,6 +44,8 @@ def integer(node: Any) -> int | None:
 def picked(base: Ref, index: Any, value: Value, counted: set[str]) -> Value:
     """`x[0]`, and `x[order]`, which has the rows of `x`; `counted` are names that loops bind."""
     number = integer(index)
+    if isinstance(value, usage.Ref) and value.use is not base.use and not value.back:
+        value.use.wants(Tensor("int", (BATCH,), BATCH))
     if number is None:
         return base if value is None and isinstance(index, ast.Name) and index.id not in counted else None
     if base.back:

@@ -17,6 +17,11 @@ SAME_SHAPE_FUNCTIONS = frozenset(
     "relu gelu silu tanh sigmoid softmax log_softmax dropout normalize layer_norm leaky_relu elu clamp abs exp log"
     " nan_to_num checkpoint as_tensor pack_padded_sequence".split()
 )
+OF_ONE_AXIS = frozenset(
+    "split chunk sum mean softmax log_softmax max min amax amin argmax argmin sort topk cumsum norm std var prod"
+    " normalize flip roll narrow gather scatter index_select glu unbind any all logsumexp".split()
+)
+"""Functions and methods whose `dim` is one that their first tensor has."""
 OF_SEVERAL = frozenset("len sum min max sorted set any all cumsum prod array map filter".split())
 """Functions whose arguments have items."""
 OF_ARRAYS = frozenset("LongTensor IntTensor FloatTensor from_numpy".split())

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import definitions, indexing, layers, operations, usage
+from . import definitions, indexing, layers, moves, operations, usage
 from .definitions import definition_of, globals_of, parameters_of
 from .usage import Known, Ref, ShapeOf, SizeOf, Unbound, Use, Value
 
@@ -207,7 +207,8 @@ class _Reader:
         asked = node.left.value if isinstance(node.left, ast.Constant) else None
         compared = self.value(node.left)
         if isinstance(compared, Ref) and not compared.back:
-            texts = (n.value for other in node.comparators for n in ast.walk(other) if isinstance(n, ast.Constant))
+            several = (n.elts if isinstance(n, (ast.Tuple, ast.List, ast.Set)) else [n] for n in node.comparators)
+            texts = (n.value for each in several for n in each if isinstance(n, ast.Constant))
             compared.use.choices += [text for text in texts if isinstance(text, str)]
         for operator, other in zip(node.ops, node.comparators):  # noqa: B905
             value = self.value(other)
@@ -299,40 +300,23 @@ class _Reader:
     # calls
 
     def _method(self, base: Ref, node: Any, arguments: list[Value]) -> Value:
-        name, numbers = node.func.attr, [indexing.integer(a) for a in node.args]
-        whole = [n for n in numbers if n is not None]
+        name = node.func.attr
         if hasattr(self.budget.tensor, name):
             base.use.methods.add(name)
         operations.wanted_by(name, [base, *arguments])
+        if name in operations.OF_ONE_AXIS:
+            moves.named_axes([base], node.keywords)
         if name in operations.SAME_SHAPE_METHODS:
             return base
-        if name == "size":
-            if whole:
-                base.has_least(whole[0] + 1 if whole[0] >= 0 else -whole[0])
-            return SizeOf(base, whole[0]) if whole else ShapeOf(base)
-        if name in ("dim", "ndimension") and not node.args:
-            return SizeOf(base, None)
         if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
             key = node.args[0].value
             if not isinstance(key, str):
                 return None
             base.use.optional.add(key)
             return Ref(base.use.keys.setdefault(key, Use()))
-        if name == "unbind" and len(whole) == len(numbers):
-            return Unbound(base, whole[0] if whole else 0)
-        if name in ("transpose", "swapaxes") and len(whole) == 2:
-            return base.by(usage.transposed(*whole))
-        if name == "permute" and whole and len(whole) == len(numbers):
-            base.has_rank(len(whole))
-            return base.by(usage.permuted(tuple(whole)))
-        if name == "unsqueeze" and whole:
-            return base.by(usage.without(whole[0]))
-        if name == "squeeze" and whole:
-            SizeOf(base, whole[0]).must_be(1)
-            return base.by(usage.inserted(whole[0], 1))
-        rows = name in ("view", "reshape") and len(numbers) == 2 and numbers[0] == -1
-        if rows or (name == "flatten" and whole == [1]):
-            return base.by(usage.last_of_two)
+        known, found = moves.moved(base, node)
+        if known:
+            return found
         if not hasattr(self.budget.tensor, name) and not base.back:
             base.use.attributes.setdefault(name, Use()).calls = len(arguments)
         return None
@@ -350,11 +334,16 @@ class _Reader:
                         for tensor in layers.demands(callee, position, self.budget.sides):
                             item.wants(tensor)
             if type(callee).__module__.startswith("torch."):
+                if isinstance(callee, torch.nn.Linear) and isinstance(first, Ref):
+                    return first.by(usage.features(callee.in_features))
                 return first if isinstance(callee, layers.SAME_SHAPE) else None
             return self._follow(callee.forward, arguments, keywords)
         name = getattr(callee, "__name__", "")
         if str(getattr(callee, "__module__", "")).startswith("torch") or name in dir(torch):
             operations.wanted_by(name, arguments)
+            moves.named_axes(arguments if name in operations.OF_ONE_AXIS else [], node.keywords)
+        if name in ("dict", "copy", "deepcopy") and isinstance(first, Ref) and len(arguments) == 1:
+            return first
         if name in operations.OF_ARRAYS and isinstance(first, Ref):
             first.use.array = True
             return first

@@ -84,13 +84,21 @@ class Ref:
         if made is not None:
             self.use.wants(made)
 
+    @property
+    def has_its_rank(self) -> bool:
+        """Whether it has as many dimensions as the parameter: what was done to it only reordered or resized them."""
+        return all(getattr(step, "keeps_rank", False) for step in self.back)
+
     def has_rank(self, rank: int) -> None:
-        if not self.back:
+        if self.has_its_rank:
             self.use.rank = self.use.rank or rank
 
     def has_least(self, rank: int) -> None:
-        if not self.back:
+        if self.has_its_rank:
             self.use.least_rank = max(self.use.least_rank, rank)
+
+    def has_axis(self, axis: int) -> None:
+        self.has_least(axis + 1 if axis >= 0 else -axis)
 
 
 def unpacked(use: Use, targets: list[Any]) -> list[Ref | None]:
@@ -150,7 +158,7 @@ def transposed(one: int, other: int) -> Back:
         sizes[one], sizes[other] = sizes[other], sizes[one]
         return tuple(sizes)
 
-    return back
+    return keeping(back)
 
 
 def permuted(order: tuple[int, ...]) -> Back:
@@ -159,7 +167,18 @@ def permuted(order: tuple[int, ...]) -> Back:
             return None
         return tuple(shape[[n % len(order) for n in order].index(axis)] for axis in range(len(order)))
 
-    return back
+    return keeping(back)
+
+
+def features(size: int) -> Back:
+    """Back from a layer that takes so many features, and gives others."""
+    return keeping(lambda shape: (*shape[:-1], size))
+
+
+def keeping(step: Back) -> Back:
+    """A step that has as many dimensions behind it as in front."""
+    step.keeps_rank = True  # type: ignore[attr-defined]
+    return step
 
 
 def without(axis: int) -> Back:

@@ -59,7 +59,7 @@ def _lines(function: Any) -> Iterator[str]:
     owner = getattr(function, "__self__", None)
     for each in (function, type(owner) if owner is not None else None):
         text = (inspect.getdoc(each) or "") if each is not None else ""
-        yield from text.splitlines()
+        yield from re.split(r"[\n;]", text)
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
