@@ -153,8 +153,21 @@ def _workspace_edit(
     edits: Sequence[tuple[Document, Sequence[Replacement]]],
     warning: types.ChangeAnnotation | None,
 ) -> types.WorkspaceEdit:
+    if warning is not None:  # whoever confirms it in parts gets code without its import
+        edits = [(part, [_as_one(part, new)]) for part, new in edits]
     return convert.workspace_edit(
         [(part.uri, part.version, convert.text_edits(part.text, new, session.encoding)) for part, new in edits],
         versioned=session.client.capabilities.versioned_edits,
         warning=warning,
     )
+
+
+def _as_one(part: Document, edits: Sequence[Replacement]) -> Replacement:
+    """Edits of a document as one, with the text between them."""
+    ordered = sorted(edits, key=lambda each: each.span)
+    first, last = ordered[0].span, ordered[-1].span
+    found, end = "", part.text.offset(first.line - 1, first.column)
+    for each in ordered:
+        found += part.text.text[end : part.text.offset(each.span.line - 1, each.span.column)] + each.text
+        end = part.text.offset(each.span.end_line - 1, each.span.end_column)
+    return _Edit(Span(first.line, first.column, last.end_line, last.end_column), found)

@@ -148,7 +148,7 @@ class Act(nn.Module):
         if self.kind == "one" or self.kind == "two":
             return x @ self.table
         elif self.kind == "three":
-            return x
+            return x @ self.table.t()
         raise NotImplementedError(f"no {{self.kind}}")
 class Net(nn.Module):
     def __init__(self, n, act, table):
@@ -160,7 +160,7 @@ class Net(nn.Module):
 """
         },
         "synthesised",
-        "Net(16, 'one', torch.randn(16, 16))(torch.randn(2, 16))",
+        "', torch.randn(16, 16))(torch.randn(2, 16))",
     ),
     "settings that are handed on by name": Read(
         {

@@ -34,6 +34,25 @@ async def test_a_mend_is_resolved_when_it_is_chosen(editor: Editor, module: Path
     assert len(await editor.diagnostics(uri)) == 1
 
 
+async def test_an_unsafe_mend_is_confirmed_together_with_its_import(start: Start, tmp_path: Path) -> None:
+    """A preview shows a box to tick for each edit: code without its import must be none of the ways to tick them."""
+    path = tmp_path / "gate.py"
+    branch = "if x.mean() > 0:\n        x = x.sqrt()"
+    head = "from torch import Tensor, compile\n\n# é𝔘\n@compile\ndef gate(x: Tensor):\n"
+    path.write_text(f"{head}    {branch}\n    return x\n", encoding="utf-8")
+    client = capabilities()
+    client.workspace.workspace_edit.change_annotation_support = types.ChangeAnnotationsSupportOptions()
+    editor = await start(client=client)
+    uri = editor.open(path)
+    mend = mends(await editor.actions(uri, editor.at(uri, "x.mean() > 0")))[0]
+    edit = (await editor.client.code_action_resolve_async(mend)).edit
+    assert [len(change.edits) for change in edit.document_changes] == [1]
+    assert edit.change_annotations["unsafe"].needs_confirmation
+    editor.apply(edit)
+    body = "    condition = x.mean() > 0\n    x = torch.where(condition, torch.where(condition, x, 1).sqrt(), x)\n"
+    assert editor.texts[uri] == head.replace("compile\n", "compile\nimport torch\n", 1) + body + "    return x\n"
+
+
 async def test_a_client_without_resolve_gets_the_edit_at_once(start: Start, module: Path) -> None:
     editor = await start(client=capabilities(resolve=False, versioned=False))
     uri = editor.open(module)
