@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -103,8 +104,12 @@ class Gatekeeper:
             span, new = splice.edit(source, where, text, function)
             edits = (TextEdit(span, new),)
             mended = apply(source.text, edits, source)
-        with self.gate("re-check"):
-            checked = trial.recheck(self._result, self._wanted, self._look(Source(mended, source.path)))
+        with self.gate("re-check"), _collector_paused():
+            looked = self._look(Source(mended, source.path))
+            try:
+                checked = trial.recheck(self._result, self._wanted, looked)
+            finally:
+                looked.close()
         tell("checking the answer with TorchDynamo")
         with self.gate("run"):
             report = await self._verify(mended)
@@ -123,3 +128,16 @@ class Gatekeeper:
             self.gates.append(Gate(name, str(error), time.monotonic() - began))
             raise
         self.gates.append(Gate(name, "", time.monotonic() - began))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No collection of cycles meanwhile: it would look through all that is known of the file, which takes longer than
+    the analysis of its new text, and finds nothing, as that is released at once."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

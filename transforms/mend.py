@@ -40,6 +40,8 @@ class Mended:
     """In this file and in others; `finding.path` says where."""
     left: list[tuple[Finding, str]] = field(default_factory=list)
     """Findings of the last round in this file that no permitted mend answers, and why."""
+    gone: int = 0
+    """How many of the findings that there were in this file are not there any more."""
     looked_at: str = ""
     """The text of the last round: those findings stand in it."""
 
@@ -77,7 +79,10 @@ def mend_all(
         return result
 
     run = Run(OneFile(source, project, settings, others, accept), wanted)
+    found = run.state.findings(source.path)
     permitted = run.to_the_end(unsafe, prefer_runtime)
+    kept = _kept(found, run.state.findings(source.path))
+    result.gone = sum(finding.key not in kept for finding in found)
     result.source, result.applied = run.state.sources[source.path], run.applied
     result.left, result.looked_at = run.left(source.path, permitted), result.source.text
     return result
@@ -91,6 +96,8 @@ class Outcome:
     """Those that safe mends remove."""
     unsafe: frozenset[str]
     """Those that only go when unsafe mends are made too."""
+    narrowed: frozenset[str]
+    """Those that safe mends make go for some values that are known while tracing, and that stay for others."""
     left: dict[str, str]
     """Those that stay, and why."""
     along: dict[tuple[str, str], tuple[Difference, ...]]
@@ -126,6 +133,7 @@ def outcome(
     found = list(run.state.findings(source.path))
     before = [finding.key for finding in found]
     run.to_the_end(unsafe=False)
+    narrowed = frozenset(one.finding.key for one in run.applied if one.fix.narrows)
     behind = _kept(found, run.state.findings(source.path))
     permitted = run.to_the_end(unsafe=True)
     left = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
@@ -133,6 +141,7 @@ def outcome(
     return Outcome(
         frozenset(key for key in before if key not in behind),
         frozenset(key for key in before if key in behind and key not in still),
+        narrowed & behind,
         {key: left.get(key, "") for key in before if key in still},
         {
             (first.finding.key, first.fix.title): tuple(dict.fromkeys(d for one in behind for d in one.fix.differences))

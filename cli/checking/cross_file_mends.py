@@ -106,6 +106,7 @@ class CrossFileMender:
     def _replace(self, report: FileReport, checker: Checker, mends: int) -> None:
         old = self.reports[report.path]
         report.mended, report.callers, report.diff = old.mended + mends, old.callers, old.diff
+        report.gone = old.gone + mends
         report.problems = [*old.problems, *report.problems]
         for caller in sorted(old.callers):
             found = checker.check(Path(caller)).elsewhere

@@ -172,7 +172,7 @@ class Checker:
             except Unmendable:
                 edits = ()
         kinds = tuple(dict.fromkeys(difference.kind for difference in fix.differences))
-        return Offer(fix.applicability, fix.title, fix.reason, edits, kinds)
+        return Offer(fix.applicability, fix.title, fix.reason, edits, kinds, fix.narrows)
 
     def _mend(
         self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport
@@ -185,7 +185,7 @@ class Checker:
         mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted, accept=accept)
         if not mended.changed:
             return source
-        report.mended = mended.mends
+        report.mended, report.gone = mended.mends, mended.gone
         report.text = in_style(source.text, mended.source.text, source.path)
         project.forget(source.path)
         return Source(report.text, source.path)
@@ -260,15 +260,16 @@ class Checker:
 def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
     """A finding with the offers that would be made."""
     key, shown = item.finding.key, tuple(o for o in item.offers if o.applicability == "display")
+    narrowing = tuple(o for o in item.offers if o.narrows and key in found.narrowed)
     made: Applicability | None = "safe" if key in found.safe else "unsafe" if key in found.unsafe else None
     if made is None:
         if len(shown) == len(item.offers):
             return item
         reason = found.left.get(key) or "no mend removes the break"
-        return replace(item, offers=shown, refusal=None if shown else item.refusal or reason)
-    offers = tuple(o if made == "safe" else _along(o) for o in item.offers)
+        return replace(item, offers=narrowing + shown, refusal=None if shown else item.refusal or reason)
+    offers = tuple(o if made == "safe" or o in narrowing else _along(o) for o in item.offers)
     offers = tuple(_and_what_follows(o, found.along.get((key, o.message), ())) for o in offers)
-    if made not in {o.applicability for o in offers}:
+    if made not in {o.applicability for o in offers if o not in narrowing}:
         offers = (Offer(made, WITH_ANOTHER, "it is made by that mend"), *offers)
     return replace(item, offers=offers, refusal=None)
 

@@ -30,6 +30,8 @@ class Offer(NamedTuple):
     edits: tuple[TextEdit, ...] = ()
     differences: tuple[str, ...] = ()
     """The kinds of ways in which a mended program may differ, without repetition."""
+    narrows: bool = False
+    """The break goes for some values that are known while tracing, and stays for others."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class FileReport:
     notes: tuple[str, ...] = ()
     mended: int = 0
     """How many mends were made: one may answer several findings, or uncover some."""
+    gone: int = 0
+    """How many findings are not there any more for them."""
     diff: str = ""
     text: str | None = None
     """The mended text."""
@@ -87,6 +91,8 @@ class CheckRun:
     problems: list[str]
     files: list[str]
     mended: int = 0
+    gone: int = 0
+    """How many findings the mends that were made removed."""
     narrowed: bool = False
     """Whether a baseline or changed lines keep some findings out."""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -137,8 +143,11 @@ def from_store(path: str, stored: Any) -> FileReport | None:
 
 def _item(data: dict[str, Any]) -> ReportedFinding:
     offers = (
-        Offer(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits), tuple(kinds))
-        for applicability, message, reason, edits, kinds in data["offers"]
+        Offer(
+            *(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits)),
+            *(tuple(kinds), narrows),
+        )
+        for applicability, message, reason, edits, kinds, narrows in data["offers"]
     )
     return ReportedFinding(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
 

@@ -279,7 +279,9 @@ def _conclude(
     checked = [report.path for report in reports if report.checked]
     items, cells = in_cells(items, notebooks or {})
     mended = sum(report.mended for report in reports)
-    result = CheckRun(items, problems, checked, mended, narrowed, texts or {}, cells, args.verbose, plan.mode == "fix")
+    gone = sum(report.gone for report in reports)
+    fixed = plan.mode == "fix"
+    result = CheckRun(items, problems, checked, mended, gone, narrowed, texts or {}, cells, args.verbose, fixed)
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:

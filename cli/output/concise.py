@@ -17,6 +17,6 @@ def write(run: CheckRun, out: TextIO) -> None:
 
 
 def mark(item: ReportedFinding) -> str:
-    """What `--fix` would do, in three characters and a space; "" for nothing."""
-    kinds = {offer.applicability for offer in item.offers}
+    """Whether `--fix` would remove a break, in three characters and a space; "" where it stays."""
+    kinds = {offer.applicability for offer in item.offers if not offer.narrows}
     return "[*] " if "safe" in kinds else "[-] " if "unsafe" in kinds else ""

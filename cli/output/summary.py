@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def summary(run: CheckRun) -> str:
     """What was found in how many files, and what `--fix` can do about it."""
-    mended = f"Made {count(run.mended, 'mend')}. " if run.mended else ""
+    many = f" for {run.gone:,} findings" if run.gone > run.mended else ""  # one mend may answer several
+    mended = f"Made {count(run.mended, 'mend')}{many}. " if run.mended else ""
     checked = f"{count(len(run.files), 'file')} checked"
     if run.problems:
         checked += f", {count(len(run.problems), 'problem')}"
@@ -32,6 +33,9 @@ def summary(run: CheckRun) -> str:
         hints.append(f"{safe} can be mended with --fix")
     if unsafe:
         hints.append(f"{unsafe}{' more' if safe else ' can be mended'} with --fix --unsafe-fixes")
+    narrowed = 0 if run.fixed else sum(any(offer.narrows for offer in item.offers) for item in run.items)
+    if narrowed:
+        hints.append(f"{narrowed} can be narrowed with --fix")
     return f"{found} {', '.join(hints)}." if hints else found
 
 

@@ -137,7 +137,7 @@ def f(x):
     return x
 """
     (folder / "model.py").write_text(text)
-    for expected in ("Made 2 mends. ", ""):
+    for expected in ("Made 2 mends for 3 findings. ", ""):
         last = run("check", "--fix", "model.py").out.splitlines()[-1]
         assert last.startswith(f"{expected}Found "), last
         assert "can be mended with --fix --unsafe-fixes" in last
@@ -152,3 +152,35 @@ def test_advice_on_a_drawn_number_fits_it(run: Run, folder: Path) -> None:
     advice = [found["advice"] for found in json.loads(run("check", "--output-format", "json").out)]
     assert "pass it in" in advice[0]
     assert "pass it in" not in advice[1]
+
+
+def test_what_fix_makes_although_a_break_may_stay_is_said_before(run: Run, folder: Path) -> None:
+    """Layer drop: its break goes where the rate is 0, and is told as before where nobody knows the rate."""
+    (folder / "m.py").write_text(
+        "import torch\nfrom torch import nn\n\n\nclass Encoder(nn.Module):\n    def __init__(self, layers, rate):\n"
+        "        super().__init__()\n        self.layers, self.rate = nn.ModuleList(layers), rate\n\n"
+        "    def forward(self, x: torch.Tensor):\n        for layer in self.layers:\n"
+        "            if torch.rand(()) < self.rate:\n                continue\n            x = layer(x)\n"
+        "        return x\n"
+    )
+    out = run("check").out
+    assert (
+        "= mend (safe): ask first whether what is drawn can fall into the range; where it can, the break stays" in out
+    )
+    assert out.splitlines()[-1].endswith("1 can be narrowed with --fix.")
+    assert "1 can be mended with --fix," not in out
+    assert "[*]" not in run("check", "--output-format", "concise", "--show-fixes").out
+    last = run("check", "--fix").out.splitlines()[-1]
+    assert last.startswith("Made 1 mend. Found 1 finding in 1 file")
+    assert "narrowed" not in last
+    assert "Made" not in run("check", "--fix").out
+
+
+def test_the_mends_that_were_made_are_told_with_the_findings_that_they_removed(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text(
+        "import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n"
+        "    print(x.sum().item(), x.max().item())\n    return x\n"
+    )
+    told = int(re.findall(r"(\d+) can be mended with --fix\.", run("check").out)[0])
+    assert told > 1
+    assert run("check", "--fix").out.startswith(f"Made 1 mend for {told} findings. No graph breaks found")
