@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -272,6 +273,21 @@ def test_no_inputs_says_what_to_write(checks: Checks, write: Callable[..., Path]
     assert target.status == "no-inputs"
     assert "# graphmend: example Net(...)" in str(target.problem)
     assert "next_batch" in str(target.problem)
+
+
+def test_where_nothing_fits_the_try_that_got_farthest_is_told(checks: Checks, write: Callable[..., Path]) -> None:
+    text = """
+    @torch.compile
+    def f(x):
+        if x.dim() != 3:
+            raise ValueError("another rank")
+        x = x + 1
+        x = x * 2
+        raise RuntimeError("of no use")
+    """
+    (target,) = checks(write(textwrap.dedent(text))).targets
+    assert "what got farthest of " in str(target.problem)
+    assert "RuntimeError: of no use (model.py:" in str(target.problem)
 
 
 def test_inputs_that_make_the_model_raise(checks: Checks, write: Callable[..., Path]) -> None:

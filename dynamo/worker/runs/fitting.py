@@ -127,10 +127,13 @@ class Fit:
 
 
 class Tried(NamedTuple):
-    """Why inputs did not fit; `bare` is that without what the checked code itself said."""
+    """Why inputs did not fit; `bare` is that without what the checked code itself said, `lines` how many of the
+    project's lines ran.
+    """
 
     said: str
     bare: str
+    lines: int
 
 
 class Finder:
@@ -171,6 +174,7 @@ class Finder:
     def _on_device(self, examples: Iterable[Example]) -> tuple[Fit, list[Run]]:
         tried: list[Tried] = []
         for example in examples:
+            lines_run = 0
             try:
                 fit = Fit(self.target, example, self.budget, self.contains, remember=self.remember)
                 runs = [fit.eager(Run(call, GIVEN)) for call in range(fit.calls)]
@@ -182,15 +186,17 @@ class Finder:
                 if self.again or any(self._fits(example, run) for run in runs):
                     return fit, runs
                 raised = next(r.raised for r in runs if r.raised is not None)
+                lines_run = max(sum(map(len, run.lines.values())) for run in runs)
             on = "" if isinstance(raised, Unusable) else f"{_shortened(example.text)}: "
-            tried.append(Tried(on + describe(raised, self.contains), on + bare(raised, self.contains)))
+            tried.append(Tried(on + describe(raised, self.contains), on + bare(raised, self.contains), lines_run))
             if example.declared:
                 fails = f"{self.target.name} does not run on its declared inputs ({example.origin})"
                 raise Unusable(f"{fails}: {tried[-1].said}", f"{fails}: {tried[-1].bare}")
             example.failed(raised)
             if time.monotonic() > self.until:
                 break
-        said, withheld = ([getattr(each, name) for each in tried] for name in Tried._fields)
+        tried.sort(key=lambda each: -each.lines)
+        said, withheld = [each.said for each in tried], [each.bare for each in tried]
         raise Unusable(nothing_fits(self.target, said), nothing_fits(self.target, withheld))
 
     def _fits(self, example: Example, run: Run) -> bool:
@@ -216,10 +222,10 @@ def _shortened(text: str) -> str:
 
 
 def nothing_fits(target: Target, tried: list[str]) -> str:
-    """One line: what was tried first, for it is the likeliest, and what to write."""
+    """One line: what stands first of what was tried, for it ran most of the code, and what to write."""
     name = target.name
     head, dot, method = name.partition(".")
     call = f"{head}(...){dot}{method}(torch.randn(...))" if target.kind == "class" else f"{name}(torch.randn(...))"
-    count = f"the likeliest of {len(tried)} tries" if len(tried) > 1 else "the one try"
+    count = f"what got farthest of {len(tried)} tries" if len(tried) > 1 else "the one try"
     what = f"{count}: {tried[0]}" if tried else "nothing to try"
     return f"no inputs found for {name} ({what}); write them above it: # graphmend: example {call}"
