@@ -23,6 +23,7 @@ def install(
     accept: Iterable[str] = (),
     specialise: bool = False,
     apart: bool = False,
+    program: tuple[str, str] | None = None,
 ) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
 
@@ -34,7 +35,7 @@ def install(
     does not exist is a ValueError.
 
     With `apart` a process beside this one does the work, where the system can copy one: for a program of which nothing
-    runs yet, as it copies what is open.
+    runs yet, as it copies what is open. `program` is the text and the path of its script, whose imports come first.
 
     Modules that are imported already stay as they are. The result's `report` says what was mended.
     """
@@ -44,13 +45,14 @@ def install(
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
     mender = Mender(unsafe, folders, accepted)
-    importer = Importer(Targets(packages, folders), mender)
+    targets = Targets(packages, folders)
+    importer = Importer(targets, mender)
     if (old := _too_old()) is not None:
         importer.report.problems["torch"] = old
         return importer
     importer.report.remarks.extend(torch_remarks(running(), None, named=False))
     if apart:
-        mender.begin()
+        mender.begin(lambda path: targets.hold("", path), program)
     importer.install()
     importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
     return importer

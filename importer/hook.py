@@ -305,17 +305,17 @@ class Importer(MetaPathFinder):
             return self._texts[path][1]
         if path in self.report.problems or not self.targets.hold("", path):
             return None
-        return _decoded(path)
+        return decoded(path)
 
     def original(self, path: str) -> str | None:
         """The text of the file itself."""
-        return self._texts[path][0] if path in self._texts else _decoded(path)
+        return self._texts[path][0] if path in self._texts else decoded(path)
 
     def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
         """Mends a file because of what was found from another one. Where it is loaded its functions get new code."""
         from graphmend.importer import code_swap
 
-        disk, loaded = _decoded(path), self.now(path)
+        disk, loaded = decoded(path), self.now(path)
         if disk is None or loaded is None:
             return
         modules = [module for module in list(sys.modules.values()) if self._taken_over(module)]
@@ -334,7 +334,7 @@ class Importer(MetaPathFinder):
         return isinstance(loader, MendingLoader)
 
 
-def _decoded(path: str) -> str | None:
+def decoded(path: str) -> str | None:
     """The text of a file; None where it cannot be read."""
     try:
         with open(path, "rb") as file:

@@ -7,7 +7,7 @@ import contextlib
 import gc
 import marshal
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -17,6 +17,7 @@ from graphmend.importer.hook import Elsewhere, Outcome, Texts
 from graphmend.importer.text_mender import Surroundings, TextMender
 
 if TYPE_CHECKING:
+    from graphmend.importer.ahead import Ahead
     from graphmend.importer.mending_process import MendingProcess
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
@@ -41,11 +42,22 @@ class Mender:
             self._process.end()
             self._process = None
 
-    def begin(self) -> None:
-        """Mends in a process of its own from now on, where that can be: to be called before the program has run."""
+    def begin(self, is_target: Callable[[str], bool], program: tuple[str, str] | None = None) -> None:
+        """Mends in a process of its own from now on, where that can be: to be called before the program has run.
+
+        `is_target` says of a path whether that file is to be mended; `program` is the text and the path of the script.
+        """
         from graphmend.importer.mending_process import begin
 
-        self._process = begin(self._here)
+        self._process = begin(lambda: self._ahead(is_target, program))
+
+    def _ahead(self, is_target: Callable[[str], bool], program: tuple[str, str] | None) -> Ahead:
+        from graphmend.importer.ahead import Ahead
+
+        ahead = Ahead(self._here, is_target, lambda text, path, texts: self.load(text, path, texts) is not None)
+        if program is not None:
+            ahead.follow(*program)
+        return ahead
 
     def mend(self, text: str, path: str, texts: Texts) -> Outcome:
         outcome, read = self._mended(text, path, texts)

@@ -4,6 +4,8 @@ Trees and facts of hundreds of modules are many objects. In the program they wou
 its garbage and taken apart when it ends, which costs as much as the mending; here nothing is collected, and they go
 with the process.
 
+Meanwhile it works ahead of the program, where there is a second processor for it.
+
 It is begun before any of the program's code runs, as a copy of a process that has one thread, and belongs to no
 process that the program could wait for. It ends with the program, or before it once nothing was asked for a while.
 """
@@ -18,12 +20,13 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import FileIO, RawIOBase
 from typing import BinaryIO, NoReturn
 
+from graphmend.importer.ahead import Ahead
 from graphmend.importer.hook import Outcome, Texts
-from graphmend.importer.text_mender import Surroundings, TextMender
+from graphmend.importer.text_mender import Surroundings
 
 #: what an answer of the process begins with; other words are names of questions in `Texts`
 _DONE = "done"
@@ -106,8 +109,9 @@ def _identity(number: int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def begin(mender: TextMender) -> MendingProcess | None:
-    """Begins the process; None where there is no such thing, or where it would be in the program's way."""
+def begin(prepare: Callable[[], Ahead]) -> MendingProcess | None:
+    """Begins the process, which prepares its work itself; None where there is no such thing, or where it would be in
+    the program's way."""
     if sys.platform != "linux" or threading.active_count() > 1 or os.getpid() == 1:
         return None  # a process without a parent becomes a child of the first one; elsewhere it was not measured
     opened: list[int] = []
@@ -122,7 +126,7 @@ def begin(mender: TextMender) -> MendingProcess | None:
         return None
     requests, answers = (opened[0], opened[1]), (opened[2], opened[3])
     if child == 0:
-        _run(mender, requests, answers)
+        _run(prepare, requests, answers)
     os.close(requests[0])
     os.close(answers[1])
     with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the system has taken it away
@@ -132,7 +136,7 @@ def begin(mender: TextMender) -> MendingProcess | None:
     return process
 
 
-def _run(mender: TextMender, requests: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+def _run(prepare: Callable[[], Ahead], requests: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
     """Everything that the new process does; none of the program's exit handlers run in it."""
     try:
         os.setsid()  # the terminal's signals are the program's
@@ -140,7 +144,7 @@ def _run(mender: TextMender, requests: tuple[int, int], answers: tuple[int, int]
             _let_go(requests[0], answers[1])
             threading.Thread(target=_end_with, args=(answers[1],), daemon=True).start()
             with os.fdopen(requests[0], "rb") as asked, FileIO(answers[1], "wb") as told:
-                _serve(mender, asked, told)
+                _serve(prepare(), asked, told)
     except BaseException:  # whatever it is, the program mends by itself then
         os._exit(1)
     os._exit(0)
@@ -185,22 +189,32 @@ class _Asked:
         return known
 
 
-def _serve(mender: TextMender, asked: BinaryIO, told: RawIOBase) -> None:
+def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
     texts = _Asked(asked, told)
-    while select.select([asked], [], [], IDLE_SECONDS)[0]:
+    has_time = len(os.sched_getaffinity(0)) > 1
+    while True:
+        while has_time and not _is_asked(asked, 0) and ahead.step():
+            pass
+        if not _is_asked(asked, IDLE_SECONDS):
+            return
         try:
             text, path, around, news = pickle.load(asked)
         except EOFError:
             return
-        mender.overlay.update(news)
         sys.path[:] = around.search
         try:
-            done = mender.mend(text, path, texts, around)
+            ahead.told(news)
+            done = ahead.mend(text, path, texts, around)
         except (OSError, EOFError):
             raise
         except Exception as error:
             done = Outcome.failed(error), {}
         _send(told, (_DONE, done))
+        ahead.follow(text, path)
+
+
+def _is_asked(asked: BinaryIO, seconds: float) -> bool:
+    return bool(select.select([asked], [], [], seconds)[0])
 
 
 def _send(pipe: RawIOBase, what: object) -> None:

@@ -56,10 +56,10 @@ class TextMender:
         source = Source(text, path)
         if source.tree is None:
             return Outcome(), {}  # importing it says so
-        others = _Others(texts, self._project, self.overlay)
+        others = _Others(texts, self.project, self.overlay)
         mended = mend_all(
             source,
-            self._project,
+            self.project,
             self._settings,
             unsafe=self._unsafe,
             prefer_runtime=True,
@@ -68,9 +68,9 @@ class TextMender:
         )
         if mended.source is not source:
             self.overlay[path] = mended.source.text
-            self._project.forget(path)
+            self.project.forget(path)
         else:
-            self._project.release_all_trees()
+            self.project.release_all_trees()
         notes = _Notes(texts)
         left = [notes.note(finding, mended.looked_at) | {"reason": reason} for finding, reason in mended.left]
         mends: dict[str, list[Note]] = {}
@@ -84,7 +84,7 @@ class TextMender:
         return Outcome(new, own, left, elsewhere), others.read
 
     @cached_property
-    def _project(self) -> Project:
+    def project(self) -> Project:
         from graphmend.analysis.program.project import Project
         from graphmend.workspace.interpreter import running
         from graphmend.workspace.module_loader import ModuleLoader
@@ -107,7 +107,7 @@ class _Others:
     """The other modules' texts as they run, for the mends of one: it may replace them."""
 
     def __init__(self, texts: Texts, project: Project, overlay: dict[str, str]) -> None:
-        self._texts, self._project, self._overlay = texts, project, overlay
+        self._texts, self.project, self._overlay = texts, project, overlay
         self.read: dict[str, str] = {}
         """The texts that were asked for, as they were before."""
 
@@ -122,7 +122,7 @@ class _Others:
 
     def replace(self, source: Source) -> None:
         self._overlay[source.path] = source.text
-        self._project.forget(source.path)
+        self.project.forget(source.path)
 
 
 class _Notes:

@@ -348,7 +348,7 @@ class ModuleInfo:
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             self.imports.update(self.imported(statement))
             if isinstance(statement, ast.ImportFrom) and any(a.name == "*" for a in statement.names):
-                self.stars.append(self._absolute(statement))
+                self.stars.append(self.absolute(statement))
         elif isinstance(statement, ast.Assign):
             for target in statement.targets:
                 if isinstance(target, ast.Name):
@@ -363,7 +363,7 @@ class ModuleInfo:
             for name, value in loop_variables(statement):
                 self.globals.setdefault(name, []).append(value)
 
-    def _absolute(self, statement: ast.ImportFrom) -> str:
+    def absolute(self, statement: ast.ImportFrom) -> str:
         if not statement.level:
             return statement.module or ""
         package = self.package.split(".") if self.package else []
@@ -377,7 +377,7 @@ class ModuleInfo:
                 a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
                 for a in statement.names
             }
-        base = self._absolute(statement)
+        base = self.absolute(statement)
         return {a.asname or a.name: f"{base}.{a.name}" for a in statement.names if a.name != "*"}
 
     def qualified(self, node: ast.expr) -> str | None:

@@ -74,7 +74,15 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
     program.enter()
     names, folders = (args.mend, []) if args.mend else program.own()
     try:
-        return install(names, args.unsafe, folders=folders, accept=args.accept, specialise=args.specialize, apart=True)
+        return install(
+            names,
+            args.unsafe,
+            folders=folders,
+            accept=args.accept,
+            specialise=args.specialize,
+            apart=True,
+            program=program.text(),
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -89,6 +97,10 @@ class Program:
     def own(self) -> tuple[list[str], list[Path]]:
         """The packages, or the folders, that are its own."""
         raise NotImplementedError
+
+    def text(self) -> tuple[str, str] | None:
+        """Its text and path, where they are known before anything is imported."""
+        return None
 
     def run(self, importer: Importer) -> None:
         """Runs it in a new `__main__`."""
@@ -113,6 +125,12 @@ class Script(Program):
 
     def own(self) -> tuple[list[str], list[Path]]:
         return [], [Path(self._folder)]
+
+    def text(self) -> tuple[str, str] | None:
+        try:
+            return importlib.util.decode_source(self._data), self._path
+        except (SyntaxError, UnicodeDecodeError):
+            return None  # running it says so
 
     def run(self, importer: Importer) -> None:
         code = importer.code(self._data, self._path) if importer.targets.hold("__main__", self._path) else None

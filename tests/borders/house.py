@@ -85,7 +85,17 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "rounds",
         "mend document style",
     ),
-    "importer": ("line_numbers", "mended_code", "code_swap", "hook", "text_mender", "mending_process", "mender"),
+    "importer": (
+        "line_numbers",
+        "mended_code",
+        "code_swap",
+        "hook",
+        "text_mender",
+        "next_imports",
+        "ahead",
+        "mending_process",
+        "mender",
+    ),
     "dynamo": (
         "codes comparison requests",
         "report verdict",

@@ -1,0 +1,135 @@
+"""Mends modules before the program imports them, while it does something else: those that its last ones will import.
+
+A result is handed out only where the texts that run by then are those that it was made with. So what is mended does
+not depend on how far this has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from graphmend.importer.hook import Outcome, Texts, decoded
+from graphmend.importer.next_imports import NextImports
+from graphmend.importer.text_mender import Surroundings, TextMender
+
+#: results that nobody has asked for; with more of them the guess was bad
+_MOST_WAITING = 100
+
+Kept = Callable[[str, str, Texts], bool]
+
+
+class _Made(NamedTuple):
+    text: str
+    """The text that was mended."""
+    among: Mapping[str, str]
+    """The texts that ran in place of files meanwhile, by path."""
+    outcome: Outcome
+    read: Mapping[str, str]
+
+
+class Ahead:
+    """The mends of one program's modules, when it asks for them or ahead of it.
+
+    `is_target` says of a path whether that file is to be mended. `kept` loads what an earlier run has made of a text:
+    the program takes it from there, and it is not made again.
+    """
+
+    def __init__(self, mender: TextMender, is_target: Callable[[str], bool], kept: Kept) -> None:
+        self._mender, self._is_target, self._kept = mender, is_target, kept
+        self._overlay = mender.overlay
+        """The texts in place of files once what waits is asked for."""
+        self._running: dict[str, str] = {}
+        """Those in the program."""
+        self._waiting: dict[str, _Made] = {}
+        self._coming: list[Iterator[str]] = []
+        """Where the imports go on, the innermost module's last."""
+        self._looked_at: set[str] = set()
+        self._around = Surroundings((), None)
+        self._imports: NextImports | None = None
+
+    # What the program asks for
+
+    def told(self, news: Mapping[str, str]) -> None:
+        """Texts that run in the program by now."""
+        self._running |= news
+        if any(self._overlay.get(path) != text for path, text in news.items()):
+            self._put(self._running)
+
+    def mend(self, text: str, path: str, texts: Texts, around: Surroundings) -> tuple[Outcome, Mapping[str, str]]:
+        """As `TextMender.mend`."""
+        if not self._around.search:
+            self._around = around
+        self._looked_at.add(path)
+        made = self._waiting.pop(path, None)
+        if made is None or made.text != text or made.among != self._running:
+            self._put(self._running)
+            made = _Made(text, {}, *self._mender.mend(text, path, texts, around))
+        if made.outcome.text is not None:
+            self._running[path] = made.outcome.text
+        self._running |= {other: mended.text for other, mended in made.outcome.elsewhere.items()}
+        return made.outcome, made.read
+
+    # What it will ask for
+
+    def follow(self, text: str, path: str) -> None:
+        """Looks for the next modules in the text of one that runs now."""
+        self._coming.append(self._imported(text, path))
+
+    def step(self) -> bool:
+        """Mends one module ahead; False where none is to be expected, or none was asked for so far."""
+        while self._around.search and self._coming and len(self._waiting) < _MOST_WAITING:
+            path = next(self._coming[-1], None)
+            if path is None:
+                self._coming.pop()
+            elif path not in self._looked_at:
+                self._looked_at.add(path)
+                self._mend_ahead(path)
+                return True
+        return False
+
+    def _imported(self, text: str, path: str) -> Iterator[str]:
+        if self._imports is None:
+            self._imports = NextImports(self._mender.project, self._is_target)
+        yield from self._imports.of(text, path)
+
+    def _mend_ahead(self, path: str) -> None:
+        texts, before = _Known(self._overlay, self._is_target), dict(self._overlay)
+        text = texts.now(path)
+        if text is None:
+            return
+        if self._kept(text, path, texts):
+            self._mender.project.forget(*_differing(before, self._overlay))
+        else:
+            try:
+                made = _Made(text, before, *self._mender.mend(text, path, texts, self._around))
+            except Exception:  # whatever it is, it is told when the program asks
+                self._put(before)
+                return
+            self._waiting[path] = made
+        self.follow(text, path)
+
+    def _put(self, texts: Mapping[str, str]) -> None:
+        """These texts are in place of files, and no others."""
+        if changed := _differing(texts, self._overlay):
+            kept = dict(texts)
+            self._overlay.clear()
+            self._overlay.update(kept)
+            self._mender.project.forget(*changed)
+
+
+def _differing(texts: Mapping[str, str], others: Mapping[str, str]) -> list[str]:
+    return [path for path in {*texts, *others} if texts.get(path) != others.get(path)]
+
+
+class _Known:
+    """The modules' texts as they will run, as far as it is known."""
+
+    def __init__(self, overlay: Mapping[str, str], is_target: Callable[[str], bool]) -> None:
+        self._overlay, self._is_target = overlay, is_target
+
+    def now(self, path: str) -> str | None:
+        return self._overlay.get(path) or (decoded(path) if self._is_target(path) else None)
+
+    def original(self, path: str) -> str | None:
+        return decoded(path)

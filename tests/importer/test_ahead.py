@@ -1,0 +1,195 @@
+"""What is mended before a program imports it is what would have been made when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmend.importer.ahead import Ahead
+from graphmend.importer.hook import Outcome
+from graphmend.importer.next_imports import NextImports
+from graphmend.importer.text_mender import Surroundings, TextMender
+
+PACKAGE = {
+    "__init__": """from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .lazy import Late
+    from .never import anything
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    return getattr(import_module(".lazy", __name__), name)
+""",
+    "first": """import torch
+from pkg.helper import note
+from . import later
+
+
+@torch.compile
+def step(x: torch.Tensor):
+    print(x.sum())
+    return note(x.sum())
+""",
+    "helper": """def note(value):
+    if value > 0:
+        value = value + 1
+    else:
+        value = value - 1
+    return value
+""",
+    "later": """import torch
+
+try:
+    from .last import shown
+except ImportError:
+    shown = None
+
+
+@torch.compile
+def turn(x: torch.Tensor):
+    y = shown(x)
+    return later_still(y)
+
+
+def later_still(x: torch.Tensor):
+    print("mean", x.mean())
+    return x
+""",
+    "last": """import torch
+
+
+@torch.compile
+def shown(x: torch.Tensor):
+    if x.sum() > 0:
+        x = x + 1
+    return x
+""",
+    "lazy": "from .last import shown\n\n\nclass Late:\n    pass\n",
+    "never": "anything = 1\n",
+}
+SCRIPT = "import torch\nfrom pkg import first\nfrom pkg import Late\n"
+ORDER = ["__init__", "first", "helper", "later", "last", "lazy"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in PACKAGE.items():
+        file = tmp_path / "pkg" / f"{name}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return tmp_path / "pkg"
+
+
+class Program:
+    """What a program that imports modules knows of their texts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.texts: dict[str, str] = {}
+        self.around = Surroundings((str(folder.parent),), "2.13.0")
+
+    def now(self, path: str) -> str | None:
+        return self.texts.get(path) or self.original(path)
+
+    def original(self, path: str) -> str:
+        return Path(path).read_text()
+
+    def imports(self, name: str, mend: Callable[..., tuple[Outcome, object]]) -> tuple[Outcome, object]:
+        path = str(self.folder / f"{name}.py")
+        made = mend(self.now(path), path, self, self.around)
+        if made[0].text is not None:
+            self.texts[path] = made[0].text
+        self.texts |= {other: mended.text for other, mended in made[0].elsewhere.items()}
+        return made
+
+
+def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
+    ahead = Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept)
+    ahead.follow(SCRIPT, str(folder.parent / "script.py"))
+    return ahead
+
+
+@pytest.mark.parametrize("order", [ORDER, ORDER[:2] + ORDER[3:] + ORDER[2:3], ORDER[:1] + ORDER[:0:-1]])
+@pytest.mark.parametrize("steps", [(0, 9), (1, 1), (2, 0), (0, 1, 0, 2)])
+def test_as_in_turn(folder: Path, order: list[str], steps: tuple[int, ...]) -> None:
+    plain, quick = Program(folder), Program(folder)
+    in_turn, ahead = TextMender(unsafe=True), _ahead(folder)
+    for at, name in enumerate(order):
+        assert quick.imports(name, ahead.mend) == plain.imports(name, in_turn.mend), name
+        for _ in range(steps[at % len(steps)]):
+            ahead.step()
+    assert quick.texts == plain.texts
+    assert "emit" in plain.texts[str(folder / "first.py")]
+    assert "select" in plain.texts[str(folder / "last.py")]
+
+
+def test_what_was_made_ahead_is_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, ahead = Program(folder), _ahead(folder)
+    assert not ahead.step(), "nothing was asked for"
+    program.imports("__init__", ahead.mend)
+    while ahead.step():
+        pass
+    made: list[str] = []
+    mend = TextMender.mend
+
+    def counted(self: TextMender, text: str, path: str, *more: Any) -> tuple[Outcome, Mapping[str, str]]:
+        made.append(path)
+        return mend(self, text, path, *more)
+
+    monkeypatch.setattr(TextMender, "mend", counted)
+    outcomes = [program.imports(name, ahead.mend)[0] for name in ORDER[1:]]
+    assert [len(outcome.mends) for outcome in outcomes] == [1, 0, 1, 0, 0]
+    assert [Path(path).stem for outcome in outcomes for path in outcome.elsewhere] == ["helper", "last"]
+    assert made == []
+
+
+def test_a_file_that_changes_meanwhile(folder: Path) -> None:
+    program, ahead = Program(folder), _ahead(folder)
+    program.imports("__init__", ahead.mend)
+    while ahead.step():
+        pass
+    (folder / "last.py").write_text(PACKAGE["last"].replace("x + 1", "x + 2"))
+    assert program.imports("last", ahead.mend) == Program(folder).imports("last", TextMender(unsafe=True).mend)
+
+
+def test_what_is_kept_is_not_made(folder: Path) -> None:
+    asked: list[str] = []
+
+    def kept(text: str, path: str, _: object) -> bool:
+        asked.append(Path(path).stem)
+        return True
+
+    program, ahead = Program(folder), _ahead(folder, kept)
+    program.imports("__init__", ahead.mend)
+    while ahead.step():
+        pass
+    assert asked == ["first", "helper", "later", "last", "lazy"]
+    first = str(folder / "first.py")
+    ahead.told({first: "x = 1\n"})
+    assert program.imports("helper", ahead.mend)[0].text is None
+
+
+def test_imports_in_order(folder: Path) -> None:
+    mender = TextMender(unsafe=False)
+    mender.mend("", "none.py", Program(folder), Program(folder).around)
+    follow = NextImports(mender.project, lambda path: Path(path).parent == folder)
+
+    def found(text: str) -> list[str]:
+        paths = follow.of(text, str(folder / "some.py"))
+        return list(dict.fromkeys(Path(path).stem for path in paths))
+
+    assert found(SCRIPT) == ["__init__", "first", "lazy"]
+    assert found("import pkg.first, pkg.last as l") == ["__init__", "first", "last"]
+    assert found("from . import later\nfrom .last import *") == ["__init__", "later", "last"]
+    assert found("def f():\n    from . import later\n") == []
+    assert found("import typing as t\nif t.TYPE_CHECKING:\n    from . import later\nelse:\n    from . import last") == [
+        "__init__", "last",
+    ]  # fmt: skip
+    assert found("import numpy, json, missing.part\nfrom missing import x\nfrom ... import y") == []
+    assert found("import (") == []
