@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.facts.environments import SeenEnvironments
 from graphmend.analysis.facts.function_facts import FunctionFacts, parents_in
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.lattice.environment import Environment
@@ -29,7 +30,7 @@ class Recording:
 
     def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef] | None = None) -> None:
         self.values: dict[ast.AST, Value] = {}
-        self.environments: dict[ast.stmt, Environment] = {}
+        self.environments = SeenEnvironments()
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
         self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
@@ -96,10 +97,6 @@ class _RecordingWalker(Walker):
 
     def step(self, statement: ast.stmt) -> bool:
         record = self.recording
-        seen = record.environments.get(statement)
-        if seen is None:
-            record.environments[statement] = dict(self.env)
-        else:
-            record.environments[statement] = {k: join(v, self.env[k]) for k, v in seen.items() if k in self.env}
+        record.environments.record(statement, self.env)
         (record.gradients_off if self.situation.gradients_off else record.gradients_on).add(statement)
         return super().step(statement)

@@ -11,6 +11,7 @@ from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, 
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax import traversal
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
@@ -382,7 +383,7 @@ def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
         return []
     text = ast.unparse(function)
     found: list[ast.expr] = []
-    for node in ast.walk(_owner(facts, tree) if text.startswith("self.") else tree):
+    for node in traversal.statements(_owner(facts, tree) if text.startswith("self.") else tree):
         match node:
             case ast.Assign(targets=targets, value=value) if any(ast.unparse(t) == text for t in targets):
                 found.append(value)
@@ -394,7 +395,7 @@ def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
 def _owner(facts: FunctionFacts, tree: ast.Module) -> ast.AST:
     """The innermost class around the function."""
     owner: ast.AST = tree
-    for node in ast.walk(tree):
+    for node in traversal.statements(tree):
         if isinstance(node, ast.ClassDef) and facts.function in node.body:
             owner = node
     return owner
