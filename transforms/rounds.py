@@ -27,6 +27,9 @@ _STEPS = 3
 #: checks of one file; more are not known to be needed, and a rewrite that never ends would be a bug
 _MOST = 500
 
+#: how many states are kept: a mend that is tried alone after it was tried with others leads to one of the last ones
+_REMEMBERED = 6
+
 #: which of the findings in a text are to be mended
 Wanted = Callable[[Source, Sequence["Finding"]], Iterable["Finding"]]
 
@@ -127,6 +130,8 @@ class Run:
         self._texts: dict[str, Source | None] = {}
         """The texts as they are now; None for those that are to stay."""
         self._checks = 0
+        self._states: dict[frozenset[tuple[str, str]], dict[str, Result]] = {}
+        """The results for the last texts, by path and text, the latest last."""
         self.state = self._state({}, {}, files.checked)
 
     def to_the_end(self, unsafe: bool, prefer_runtime: bool = False) -> Permitted:
@@ -271,8 +276,14 @@ class Run:
 
     def _state(self, sources: dict[str, Source], results: dict[str, Result], stale: Iterable[str]) -> _State:
         """The state of texts, where the results of the `stale` files are not known yet."""
-        self._checks += 1
-        results = {**results, **{path: self._files.check(path) for path in stale}}
+        texts = frozenset((path, source.text) for path, source in self._texts.items() if source is not None)
+        known = self._states.pop(texts, None)
+        if known is None:
+            self._checks += 1
+            known = {**results, **{path: self._files.check(path) for path in stale}}
+            if len(self._states) == _REMEMBERED:
+                del self._states[next(iter(self._states))]
+        results = self._states[texts] = known
         for path in stale:
             self._reached[path].update(results[path].elsewhere)
         for path in chain(self._files.checked, *(sorted(result.elsewhere) for result in results.values())):
