@@ -394,8 +394,5 @@ def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
 
 def _owner(facts: FunctionFacts, tree: ast.Module) -> ast.AST:
     """The innermost class around the function."""
-    owner: ast.AST = tree
-    for node in traversal.statements(tree):
-        if isinstance(node, ast.ClassDef) and facts.function in node.body:
-            owner = node
-    return owner
+    classes = (n for n in traversal.statements(tree) if isinstance(n, ast.ClassDef) and facts.function in n.body)
+    return next(classes, tree)
