@@ -75,4 +75,4 @@ def _named(place: str) -> str:
     return names if names == place else f"{names}[...]"
 
 
-_NAMES = re.compile(r"[\w ]+(?:\.[^\W\d]\w*|\[\d+\]|\.\d+)*")
+_NAMES = re.compile(r"[\w' ]+(?:\.[^\W\d]\w*|\[\d+\]|\.\d+)*")
