@@ -1,4 +1,5 @@
-"""Which files of a package import some of its modules, by looking at the import statements in their text."""
+"""Which files of a package import some of its modules, by looking at the import statements in their text, and at the
+strings of those that import by name."""
 
 from __future__ import annotations
 
@@ -23,6 +24,9 @@ _WORD = re.compile(rb"import\b")
 _HEAD = re.compile(rb"[ \t]*(?:from[ \t]+(?P<of>[.\w]+)[ \t]+)?")
 _TAIL = re.compile(rb"[ \t]*(?P<names>\([^)]*\)|[^\n#]*)")
 _NAME = re.compile(rb"[\w.]+")
+#: what imports a module by a string, and the strings that may name one
+_BY_STRING = re.compile(rb"\bimport_module\b|\b__import__\b")
+_STRING = re.compile(rb"[\"']([A-Za-z_.][\w.]*)[\"']")
 
 
 def importers(checked: Sequence[Path]) -> list[Path]:
@@ -87,6 +91,8 @@ def _read(path: str, folder: str, changed: int, size: int) -> frozenset[str]:
         return frozenset()
     above = os.path.dirname(path)
     modules = {module for base, names in _statements(data) for module in _named(base, names)}
+    if _BY_STRING.search(data) is not None:
+        modules.update(name.decode() for name in _STRING.findall(data))
     relative = {module for module in modules if module.startswith(".")}
     roots = {folder, _root(above)} if modules - relative else ()
     dotted = [module.replace(".", os.sep) for module in modules - relative]

@@ -150,6 +150,7 @@ def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) ->
         ("pkg/sub/c.py", "from ..helper import *"),
         ("pkg/d.py", "import pkg.helper as h"),
         ("pkg/e.py", "def f():\n    from pkg import helper"),
+        ("pkg/f.py", 'import importlib\nhelper = importlib.import_module("pkg.helper")'),
     ],
 )
 def test_importers(folder: Path, file: str, statement: str) -> None:
