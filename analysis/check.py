@@ -47,8 +47,9 @@ class Result:
         """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
         a module's top level, and for what stands outside of every function.
 
-        The first call analyses the module's roots once more and records the functions that have a finding. In compiled
-        code the facts are those of the calls in sight, and have those of any caller beside them.
+        The first call analyses the module's roots once more and records the functions that have a finding, those that
+        call them, and those that they call. In compiled code the facts are those of the calls in sight, and have those
+        of any caller beside them.
         """
         if (finding.path, finding.key) in self._variations:
             return self._facts(finding, "varying")
@@ -90,7 +91,8 @@ class Result:
         tree = self._again[2].source.tree
         if callers != "varying":
             around = (_definition(info) for _, info in self._places.values() if info is not None)
-            return _with_callers({definition for definition in around if definition is not None}, tree)
+            functions = {definition for definition in around if definition is not None}
+            return _with_callers(functions, tree) | _called(functions, tree)
         return {n for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else set()
 
     def _session(self, recording: Recording) -> AnalysisSession:
@@ -119,6 +121,18 @@ def _with_callers(functions: set[Definition], tree: ast.AST | None) -> set[Defin
         found |= more
         names |= {function.name for function in more}
     return found
+
+
+def _called(functions: set[Definition], tree: ast.AST | None) -> set[Definition]:
+    """The functions of a file, methods aside, that some functions may call: what is given to them goes through them."""
+    names = {
+        n.func.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    return (
+        {n for n in tree.body if isinstance(n, Definition) and n.name in names}
+        if isinstance(tree, ast.Module)
+        else set()
+    )
 
 
 def _called_names(function: Definition) -> set[str]:

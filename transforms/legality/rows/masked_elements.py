@@ -16,6 +16,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.operations import rowwise
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
+from graphmend.transforms.legality.rows.through import works_through
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -308,6 +309,8 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
             parts = [operand]
         case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]):
             parts = [left, *node.comparators]
+        case ast.Call() if works_through(facts, node, picks, one_by_one):
+            return True
         case ast.Call(func=function, args=args, keywords=keywords):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
@@ -328,6 +331,8 @@ def works_on_each(facts: FunctionFacts, call: ast.Call) -> bool:
     if last in ("max", "min"):
         arguments = call.args if folder == "torch.Tensor" else call.args[1:]
         return len(arguments) == 1 and not call.keywords and is_tensor(facts, arguments[0])
+    if last == "where":  # with one argument alone it gives places
+        return len(call.args) == (2 if folder == "torch.Tensor" else 3)
     return last in WORKS or rowwise.is_loss_of_each(last, {k.arg: k.value for k in call.keywords})
 
 

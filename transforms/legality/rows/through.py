@@ -7,6 +7,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
+from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
 from graphmend.transforms.legality.own_functions import only_computes
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def works_through(facts: FunctionFacts, call: ast.Call, picks: Container[ast.exp
     if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in ast.walk(tree)):
         return False
     given = _given(node, call)
-    if given is None:
+    called = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in ast.walk(node)}
+    if given is None or called & SINGULAR_AT_ONE:  # which stands in for what is not picked
         return False
     names = {name for name, value in given.items() if any(n in picks for n in _expressions(value))}
     if not all(judge(facts, given[name], picks) for name in names):

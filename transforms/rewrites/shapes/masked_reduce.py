@@ -28,6 +28,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.program.entities import Function
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -143,8 +144,8 @@ def _reduction(
 
 
 def _elementwise(facts: FunctionFacts, call: ast.Call) -> ast.expr:
-    """A call that works on each element by itself."""
-    if not works_on_each(facts, call):
+    """A call that works on each element by itself; what the program's own functions do is judged with the whole."""
+    if not works_on_each(facts, call) and not isinstance(facts.value(call.func), Function):
         last = (qualified(facts, call.func) or "").rpartition(".")[2]
         raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
     return call
