@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
-    as_loop,
     by_case,
     context_outside,
-    filter_inside,
     guard_clause,
     in_turn,
     last_leave,
     late_choice,
-    loop_outside,
     on_a_copy,
     spelled_out,
-    stop_flag,
 )
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
@@ -35,6 +31,7 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
+from graphmend.transforms.rewrites.loop_forms import as_loop, filter_inside, kept_along, loop_outside, stop_flag
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -49,7 +46,6 @@ from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
-    kept_along,
     segments,
 )
 from graphmend.transforms.rewrites.shapes import (

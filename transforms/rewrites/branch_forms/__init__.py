@@ -1,1 +1,1 @@
-"""Rewrites that give branches and loops the form that other mends are about."""
+"""Rewrites that give branches the form that other mends are about."""

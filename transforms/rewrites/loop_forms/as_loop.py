@@ -1,4 +1,4 @@
-"""Write what a call takes from a generator that asks tensors as the loop that it is.
+"""Write what a call takes from a generator that asks tensors, or a list that asks them, as the loop that it is.
 
 Before:
     first = next((i for i, score in enumerate(scores) if score > 0.5), 0)
@@ -11,9 +11,9 @@ After:
             break
 
 Legal when:
-    `next` with a default, or `sum`, takes what one generator with one filter gives, and is all that a name is bound to,
-    or stands where nothing is evaluated in front of it that has an effect. Neither the filter nor what is given has
-    one.
+    `next` with a default, or `sum`, takes what one generator with one filter gives, or a list comprehension holds it;
+    and it is all that a name is bound to, or stands where nothing is evaluated in front of it that has an effect.
+    Neither the filter nor what is given has one.
 
 Differs in:
     nothing: the same is asked in the same order. It is written for the mends of loops, and stays where they remove the
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "as_loop"
-_TITLE = "write the generator as a loop"
+_TITLE = "write the generator or the list as a loop"
 
 
 class _Taken(NamedTuple):
     """What a call takes from a generator."""
 
-    call: ast.Call
+    call: ast.expr
     of: str
     begin: str
     """The text of what it gives where nothing passes the filter."""
@@ -80,6 +80,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         f"    if {code.line(generator.ifs[0], own)}:",
         *([f"        {result} = {given}", "        break"] if taken.of == "next" else []),
         *([f"        {result} = {result} + {code.operand(taken.element, own)}"] if taken.of == "sum" else []),
+        *([f"        {result}.append({given})"] if taken.of == "list" else []),
     ]
     text = "\n".join(lines) + "\n"
 
@@ -91,7 +92,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return prepare(NAME, _TITLE, facts, make)
 
 
-def _is_new(statement: ast.Assign, call: ast.Call) -> bool:
+def _is_new(statement: ast.Assign, call: ast.expr) -> bool:
     """Is what is bound one name, which the call does not read?"""
     match statement.targets:
         case [ast.Name(id=name)]:
@@ -100,7 +101,7 @@ def _is_new(statement: ast.Assign, call: ast.Call) -> bool:
 
 
 def _taken(facts: FunctionFacts) -> _Taken | None:
-    """The call around a finding that takes from a generator with a filter on tensors."""
+    """The call around a finding that takes from a generator with a filter on tensors, or the list of what passes it."""
     for call in (facts.node, *facts.ancestors(facts.node)):
         if not isinstance(call, ast.Call) or call.keywords or not call.args:
             continue
@@ -115,10 +116,14 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
             return None
         begin = Code(facts.source).argument(rest[0]) if rest else "0"
         return None if rest and effects(facts, rest[0]) else _Taken(call, of, begin, source.elt, generator)
+    for made in facts.ancestors(facts.node):
+        match made:
+            case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[test], is_async=0) as generator]):
+                return _Taken(made, "list", "[]", element, generator) if depends(facts, test) else None
     return None
 
 
-def _late(facts: FunctionFacts, call: ast.Call) -> str | None:
+def _late(facts: FunctionFacts, call: ast.expr) -> str | None:
     """Why a call cannot be evaluated in front of its statement; None where it can."""
     child: ast.AST = call
     for above in facts.ancestors(call):

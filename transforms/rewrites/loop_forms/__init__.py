@@ -1,0 +1,1 @@
+"""Rewrites that give loops and lists the form that other mends are about."""
