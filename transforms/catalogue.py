@@ -32,6 +32,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.loop_forms import as_loop, filter_inside, kept_along, loop_outside, stop_flag
+from graphmend.transforms.rewrites.mask_forms import expanded_mask, mask_alone
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -159,12 +160,13 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             empty_guard.rewrite,
             *_MASKED,
             mask_index.rewrite,
+            expanded_mask.rewrite,
             torch_form.rewrite,
             known_size.rewrite,
             *_SWITCHES,
         ),
     ),
-    ("GM402", (*_MASKED, known_size.rewrite, *_SWITCHES)),
+    ("GM402", (*_MASKED, mask_alone.rewrite, known_size.rewrite, *_SWITCHES)),
     ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
     (
         "GM501",

@@ -22,7 +22,7 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.classes import is_module_class
-from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors import layers, operations
 from graphmend.analysis.tensors.equations import einsum_rank
 from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.marks import with_marks
@@ -86,6 +86,9 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or operations.any_of((*args, *keywords.values()))
+    layer = name.split(".")[-2] if last == "forward" and len(args) == 1 and args[0] is first else ""
+    if first is not None and (made := layers.given_by(layer, first, node)) is not None:
+        return made
     if last == "where" and len(args) == 1 and not keywords:
         rows = operations.result(first, node, "returns Tensors", rank=1, dtype="int64")
         return Container("tuple", of=rows)

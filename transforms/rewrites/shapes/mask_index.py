@@ -1,4 +1,4 @@
-"""Index with the mask itself instead of with the places at which it holds, or instead of `masked_select`.
+"""Index with the mask itself instead of with the places at which it holds.
 
 Before:
     rows = torch.where(mask)[0]
@@ -12,12 +12,11 @@ Legal when:
     the places are only used as an index (`x[rows]`, `x.index_select(0, rows)`), and counted: those of a mask of one
     dimension, or all dimensions at once. What the index then picks is mended next: it is stored to, or reduced. Places
     of one dimension that are computed with are the numbers from 0 on that the mask picks, where that is mended next.
-    The mask is copied where it may be written to later. A count takes a 0-d tensor wherever it is used. A mask that
-    `masked_select` may broadcast is expanded to what it selects from, where that is mended next.
+    The mask is copied where it may be written to later. A count takes a 0-d tensor wherever it is used.
 
 Differs in:
-    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises, and so does a mask of more
-    elements than `masked_select` selects from. A count computes as a 0-d tensor does.
+    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises. A count computes as a 0-d
+    tensor does.
 """
 
 from __future__ import annotations
@@ -26,27 +25,23 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
-from graphmend.transforms.code.bindings import always_evaluated, has_own_names
-from graphmend.transforms.code.expression_text import Code, shortened
+from graphmend.transforms.code.bindings import has_own_names
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh, reads, stored
+from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, written
 from graphmend.transforms.if_conversion.kept_together import together
-from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
+from graphmend.transforms.legality.memory import escapes, shares
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     Nonzero,
-    Picked,
     indexed,
     is_mask,
-    missing_dimensions,
     nonzero_of,
-    picked,
-    selected,
 )
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.legality.speculation import repeatable
@@ -81,7 +76,7 @@ class _Uses(NamedTuple):
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = nonzero_of(facts, facts.node)
     if found is None or not isinstance(facts.node, ast.expr):
-        return _selected(facts)
+        return None
     whole = _places(facts, found, facts.node)
     if whole is None:
         return _numbers(facts, found, facts.node)
@@ -128,58 +123,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), *(replace_expression(facts.source, node, new) for node, new in edits.items())]
 
     return offer(NAME, "index with the mask itself", facts, make, [*differences, *numbers.differences])
-
-
-def _selected(facts: FunctionFacts) -> Fix | Refusal | None:
-    """`torch.masked_select(x, m)` as `x[picked]`, where `picked = m.expand_as(x)`, and so what selects by the same mask
-    behind it.
-    """
-    node, found = facts.node, selected(facts, facts.node)
-    if found is None or picked(facts, node) is not None or not isinstance(node, ast.expr):
-        return None
-    tensor, mask = found
-    if (missing_dimensions(facts, found) or 0) < 0:
-        return refuse(NAME, f"`{shortened(mask)}` has more dimensions than what it selects from")
-    if not repeatable(facts, tensor, mask):
-        return refuse(NAME, f"`{shortened(node)}` does more than compute")
-    if not (begins_line(facts.source, facts.statement) and always_evaluated(facts, node)):
-        return refuse(NAME, f"`{shortened(node)}` is not always evaluated")
-    others = _selected_alike(facts, mask)
-    differences = [Difference("exception", "a mask of more elements than what it selects from raises")]
-    if others:
-        differences.append(Difference("exception", "what one mask selects from is taken to have one shape, or raises"))
-    if not is_mask(facts, mask):
-        differences.append(Difference("exception", f"`{shortened(mask)}` that is not of bools raises no more"))
-
-    def make() -> list[TextEdit]:
-        code, name = Code(facts.source), fresh(facts, "picked")
-        of = code.operand(mask) + ("" if is_mask(facts, mask) else ".bool()")
-        like, lines = code.text(tensor), []
-        if not isinstance(tensor, ast.Name):
-            like = fresh(facts, "values")
-            lines = [f"{like} = {code.line(tensor)}\n"]
-        lines.append(f"{name} = {of}.expand_as({like})\n")
-        edits = [insert_before(facts.source, facts.statement, "".join(lines))]
-        texts = {node: f"{like}[{name}]", **{n: f"{code.operand(o.tensor)}[{name}]" for n, o in others.items()}}
-        return [*edits, *(replace_expression(facts.source, n, text) for n, text in texts.items())]
-
-    return prepare(NAME, "index with the mask instead of selecting by it", facts, make, differences)
-
-
-def _selected_alike(facts: FunctionFacts, mask: ast.expr) -> dict[ast.expr, Picked]:
-    """What else is selected by the same mask behind the statement of the finding, in the block around it."""
-    block = facts.body_of(facts.statement)
-    found: dict[ast.expr, Picked] = {}
-    if changed_in_place(facts, mask, behind=facts.statement):
-        return found
-    for statement in block[block.index(facts.statement) :]:
-        for node in ast.walk(statement):
-            other = selected(facts, node) if isinstance(node, ast.expr) and node is not facts.node else None
-            if other is not None and isinstance(node, ast.expr) and ast.unparse(other.mask) == ast.unparse(mask):
-                found[node] = other
-        if stored([statement]) & reads(mask):
-            break
-    return found
 
 
 def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | None:

@@ -1,0 +1,35 @@
+"""What layers of torch.nn make of the rank and shape of what they are given. Their dtype is that of their parameters,
+or of autocast, and not known.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.tensors.operations import result
+
+#: one value for each element, in its place
+_SAME_SHAPE = frozenset(
+    "Identity ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU PReLU Sigmoid LogSigmoid Tanh Softmax LogSoftmax "
+    "Softmin Softplus Softsign Hardtanh Hardswish Hardsigmoid Hardshrink Softshrink Tanhshrink Threshold Dropout "
+    "Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU LayerNorm RMSNorm GroupNorm BatchNorm1d "
+    "BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm".split()
+)
+#: as many dimensions
+_SAME_RANK = frozenset(
+    "Linear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d AvgPool1d AvgPool2d AvgPool3d "
+    "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d Upsample PixelShuffle PixelUnshuffle ConstantPad1d "
+    "ConstantPad2d ZeroPad2d ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d".split()
+)
+
+
+def given_by(layer: str, first: Tensor, node: ast.AST) -> Tensor | None:
+    """What a layer of this class gives; None where that is not known."""
+    if layer in _SAME_SHAPE:
+        return result(first, node, "returns a Tensor", rank=first.rank, shape=first.shape)
+    if layer in _SAME_RANK:
+        return result(first, node, "returns a Tensor", rank=first.rank)
+    if layer == "Embedding" and first.rank is not None:
+        return result(first, node, "returns a Tensor", rank=first.rank + 1)
+    return None

@@ -1,0 +1,1 @@
+"""Rewrites that give what a mask picks the form that other mends are about."""
