@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 NAME = "expanded_mask"
 
 
-@asks("effects", "memory", "domain", "shapes", "names")
+@asks("effects", "memory", "domain", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node, found = facts.node, selected(facts, facts.node)
     if found is None or picked(facts, node) is not None or not isinstance(node, ast.expr):
