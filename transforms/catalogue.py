@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
+    added_part,
     by_case,
     context_outside,
     guard_clause,
@@ -84,6 +85,7 @@ _FORMS: tuple[Rewrite, ...] = (
     spelled_out.rewrite,
     late_choice.rewrite,
     by_case.rewrite,
+    added_part.rewrite,
     filter_inside.rewrite,
     kept_along.rewrite,
     as_loop.rewrite,

@@ -197,6 +197,10 @@ class ScalarUses(Returned):
             return
         if tensor_in(value) is not None:
             self.differences.append(PROMOTES)
+            if isinstance(self.facts.parent(parent), ast.Return):  # who gets it has to take a tensor already
+                says = f"`{shortened(parent)}` is a tensor also where `{shortened(other)}` is a Python number"
+                self.differences.append(Difference("type", says))
+                return
         self._steps(parent, node, dtype)
         self._follow(parent, self._combined(dtype, parent.op, other, left=left))
 

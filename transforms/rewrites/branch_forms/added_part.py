@@ -1,0 +1,92 @@
+"""Add what a branch adds, or zero, to what began as a number.
+
+Before:
+    total = 0
+    for loss in losses:
+        if torch.isfinite(loss):
+            total = total + loss
+
+After:
+    total = 0
+    for loss in losses:
+        total = total + (loss if torch.isfinite(loss) else torch.zeros_like(loss))
+
+Legal when:
+    a branch on a tensor without `else` does nothing but add a tensor to a local name, or take one off it, which may be
+    a Python number before. What is added only computes.
+
+Differs in:
+    what is added is always computed, and may raise; where it does not count, the name is a tensor of its shape and
+    dtype, and no number. It is written for the mends of conditional expressions, and stays where they remove the break.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Static, Tensor, options
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES
+from graphmend.transforms.code.text_edits import replace_statements
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "added_part"
+
+
+@asks("effects", "totality", "gradients", "names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    branch = facts.statement
+    if not isinstance(branch, ast.If) or branch.orelse or len(branch.body) != 1 or not depends(facts, branch.test):
+        return None
+    code, statement = Code(facts.source), branch.body[0]
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=part),
+        ) if left == name:
+            sign = "+" if isinstance(op, ast.Add) else "-"
+            head = f"{name} = {name} {sign}"
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub() as op, value=part):
+            head = f"{name} {'+' if isinstance(op, ast.Add) else '-'}="
+        case _:
+            return None
+    before = facts.before(branch).get(name)
+    begins = before is not None and any(isinstance(o, Static) and o.type in NUMBER_TYPES for o in options(before))
+    if not begins or not isinstance(facts.value(part), Tensor):
+        return None
+    if not replaceable(facts, [branch]) or is_elif(facts.source, branch):
+        return refuse(NAME, "the statement shares its line with another one")
+    if blockers := effects_of_test(facts, branch.test):  # the name is read before the test is asked
+        return refuse(NAME, blockers[0])
+    found = speculate(facts, part)
+    if found.blockers:
+        return refuse(NAME, found.blockers[0])
+    differences = [
+        *found.differences,
+        *gradient_differences(facts, branch, [[part]]),
+        Difference("type", f"where nothing is added to it, `{name}` is a tensor of zeros and no number"),
+        Difference("dtype", f"`{name}` is promoted with what is not added to it, too"),
+    ]
+    plain = isinstance(part, ast.Name)
+    given = code.text(part) if plain else fresh(facts, "part")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        zeros = f"{imports.name('torch.zeros_like')}({given})"
+        text = f"{head} ({given} if {code.line(branch.test)} else {zeros})\n"
+        first = "" if plain else f"{given} = {code.line(part)}\n"
+        return [*imports.edits(), replace_statements(facts.source, [branch], first + text)]
+
+    return prepare(NAME, "add the part that counts, or zeros", facts, make, differences)
