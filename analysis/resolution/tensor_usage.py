@@ -116,9 +116,12 @@ def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) 
     if not any(isinstance(argument, ast.Name) for argument in call.args):
         return
     callee = info.module.qualified(call.func)
-    local = callee is None or callee.startswith("builtins.")
-    if local and isinstance(call.func, ast.Attribute) and is_tensor_only(session, call.func.attr):
-        callee = f"torch.Tensor.{call.func.attr}"
+    function = call.func
+    if (callee or "").startswith("builtins.") and isinstance(function, ast.Attribute):
+        # an object's own methods may have any name
+        on_itself = isinstance(function.value, ast.Name) and function.value.id not in ("self", "cls")
+        if on_itself and is_tensor_only(session, function.attr):
+            callee = f"torch.Tensor.{function.attr}"
     if callee is None or not callee.startswith("torch."):
         return
     overloads = session.torch.overloads(callee)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.liveness import stored, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.questions import answers
@@ -30,7 +30,8 @@ def as_rows(facts: FunctionFacts, node: ast.expr) -> None:
     """Refuses where a use of a list takes no tensor of rows: NotRowsError. What is taken out of it would be a copy."""
     for use in _uses(facts, node):
         statement = next(a for a in facts.ancestors(use) if isinstance(a, ast.stmt))
-        if any(changed_in_place(facts, name) for name in sorted(stored([statement]))):
+        taken = [n.target for n in facts.ancestors(use) if isinstance(n, ast.comprehension)]
+        if any(changed_in_place(facts, name) for name in sorted(stored([statement]) | writes(*taken))):
             raise NotRowsError("what is taken out of the list is changed in place, and would be a copy")
 
 
