@@ -206,6 +206,7 @@ RULES: Rules = {
         (2, "<let:b=tensor_name><new:tensor> = <side> if <test> else <side>"),
         (1, "<new:tensor> = <tensor> if <test> else <tensor>"),
         (24, "<choice>"),
+        (7, "<form>"),
     ],
     "loop_statement": [(6, "<bind>"), (4, leave), (3, "<statement>"), (2, "<in_place>"), (1, "<output>")],
     "side_extra": [

@@ -10,6 +10,7 @@ from fuzz_mends import (
     grammar_choices,
     grammar_control,
     grammar_effects,
+    grammar_forms,
     grammar_idioms,
     grammar_statements,
     grammar_tests,
@@ -27,6 +28,7 @@ RULES: Rules = {
     **grammar_control.RULES,
     **grammar_idioms.RULES,
     **grammar_choices.RULES,
+    **grammar_forms.RULES,
 }
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
