@@ -16,7 +16,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
-from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.dtypes import casts_into, kind
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, mixed, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
@@ -133,6 +133,10 @@ class MaskedNames:
         """A name that is None until the loop binds it: nothing is left, or skipped, before it does."""
         if mask != self.stopped or not isinstance(self.facts.value(value), Tensor):
             raise NotSelectableError(f"`{name}` is None before the branch, which cannot be selected")
+        ends = (n for n in ast.walk(self.loop) if isinstance(n, (ast.Break, ast.Continue, ast.Return)))
+        asks = isinstance(self.loop, ast.While) and depends(self.facts, self.loop.test)
+        if asks or any(n.lineno < value.lineno for n in ends):
+            raise NotSelectableError(f"`{name}` is None where the loop is left before it is bound")
         if not self._while_tracing:
             raise AskWhileTracingError(f"`{name}` is None before the loop")
         self._copied(name)

@@ -88,8 +88,12 @@ def _looks_up(facts: FunctionFacts, call: ast.Call) -> bool:
     """May a call look into a text that it is given? Output, exceptions and `append` do not."""
     if isinstance(facts.parent(call), (ast.Raise, ast.Assert)):
         return False
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "insert"):
-        return False
+    match call.func:
+        case ast.Attribute(value=of, attr="append" | "insert"):
+            return any(
+                isinstance(n, ast.Compare) and any(ast.unparse(c) == ast.unparse(of) for c in n.comparators)
+                for n in ast.walk(facts.source.tree or of)
+            )
     name = qualified(facts, call.func) or ""
     return not (_is_output(facts, call) or name.startswith(_RUNTIME))
 

@@ -8,7 +8,8 @@ After:
 
 Legal when:
     it is `str` or `repr` of a tensor, or of a list or tuple that is written out, or `%s` in a literal. The tensor
-    has a dimension for certain: a 0-d tensor would be written as its number.
+    has a dimension for certain: a 0-d tensor would be written as its number. Nothing looks into the text, and nothing
+    changes the tensor in place behind it.
 
 Differs in:
     while compiled a tensor that requires gradients names another `grad_fn`.
@@ -26,6 +27,8 @@ from graphmend.transforms.code.qualified_names import called, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.numbers.said import is_only_text
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 NAME = "text_form"
 
 
-@asks("gradients", leaves_names=True)
+@asks("memory", "gradients", leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.expr) or (parts := _parts(facts, node)) is None:
@@ -56,6 +59,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     tensors = [facts.value(p) for p in parts if not isinstance(p, str)]
     if not all(isinstance(t, Tensor) and t.rank for t in tensors):
         return refuse(NAME, "an f-string writes a 0-d tensor as its number, and the tensor may be one")
+    if not is_only_text(facts, node):
+        return refuse(NAME, "a text that is looked into has its tensors only when the graph has run")
+    if any(changed_in_place(facts, p, behind=facts.statement) for p in parts if not isinstance(p, str)):
+        return refuse(NAME, "the tensor is changed in place before the graph has run, which writes it")
     differences = []
     if recorded(facts, facts.statement):
         differences.append(

@@ -27,6 +27,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
@@ -160,6 +161,8 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         as_rows(facts, call)
     except NotRowsError as error:
         return str(error)
+    if changed_in_place(facts, call.args[0], behind=facts.statement):
+        return "what is sorted is changed in place, and would be a copy"
     keywords = {k.arg: k.value for k in call.keywords}
     key, falls = keywords.pop("key", None), constant(keywords.pop("reverse", ast.Constant(False)))
     if keywords or not isinstance(falls, bool):
