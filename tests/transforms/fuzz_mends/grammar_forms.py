@@ -81,8 +81,9 @@ RULES: Rules = {
     "every": [
         (
             2,
-            "<has:module>chosen = (<old:tensor@a>.flatten().abs().long() % 3)\nfor each in chosen.unique():\n"
-            "    <new:scalar> = <one:self.layers[each].weight.sum()|(chosen == each).sum()>",
+            "<has:module><has:rank2>chosen = <old:tensor@a>.float().sum(1).abs().long() % 3\n"
+            "<new:tensor@o> = torch.zeros_like(<@a>)\nfor each in chosen.unique():\n"
+            "    picked = torch.where(chosen == each)[0]\n    <@o>[picked] = self.layers[each](<@a>[picked])",
         ),
         (
             2,
