@@ -276,4 +276,18 @@ class Net(nn.Module):
         "synthesised",
         "Net()(torch.randint(0, 9, (2, 5)))",
     ),
+    "indices of as many dimensions as what is made of them": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gaps = nn.Embedding(7, 4)
+    def forward(self, gaps):
+        return torch.split(self.gaps(gaps), 2, dim=3)[0]
+"""
+        },
+        "synthesised",
+        "Net()(torch.randint(0, 7, (2, 5, 5)))",
+    ),
 }

@@ -210,6 +210,8 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
     yield from fits
     if use.stated and not fits:
         yield _stated(use, name, usual)
+    elif use.tensors and not fits and (made := use.tensors[0].of_rank(rank or use.least_rank)) is not None:
+        yield made
     if usual is not None and not fits:
         yield usual
         if usual.kind == "int" and usual.high > BATCH and re.fullmatch(r"t|time_?steps?", name):

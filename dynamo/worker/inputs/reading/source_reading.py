@@ -334,8 +334,10 @@ class _Reader:
                         for tensor in layers.demands(callee, position, self.budget.sides):
                             item.wants(tensor)
             if type(callee).__module__.startswith("torch."):
-                if isinstance(callee, torch.nn.Linear) and isinstance(first, Ref):
+                if isinstance(first, Ref) and isinstance(callee, torch.nn.Linear):
                     return first.by(usage.features(callee.in_features))
+                if isinstance(first, Ref) and isinstance(callee, torch.nn.Embedding):
+                    return first.by(usage.embedded())
                 return first if isinstance(callee, layers.SAME_SHAPE) else None
             return self._follow(callee.forward, arguments, keywords)
         name = getattr(callee, "__name__", "")

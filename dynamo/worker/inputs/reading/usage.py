@@ -85,17 +85,23 @@ class Ref:
             self.use.wants(made)
 
     @property
-    def has_its_rank(self) -> bool:
-        """Whether it has as many dimensions as the parameter: what was done to it only reordered or resized them."""
-        return all(getattr(step, "keeps_rank", False) for step in self.back)
+    def more(self) -> int | None:
+        """How many dimensions it has more than the parameter; None where the steps do not tell."""
+        total = 0
+        for step in self.back:
+            more: int | None = getattr(step, "more", None)
+            if more is None:
+                return None
+            total += more
+        return total
 
     def has_rank(self, rank: int) -> None:
-        if self.has_its_rank:
-            self.use.rank = self.use.rank or rank
+        if self.more is not None and rank > self.more:
+            self.use.rank = self.use.rank or rank - self.more
 
     def has_least(self, rank: int) -> None:
-        if self.has_its_rank:
-            self.use.least_rank = max(self.use.least_rank, rank)
+        if self.more is not None:
+            self.use.least_rank = max(self.use.least_rank, rank - self.more)
 
     def has_axis(self, axis: int) -> None:
         self.has_least(axis + 1 if axis >= 0 else -axis)
@@ -175,9 +181,14 @@ def features(size: int) -> Back:
     return keeping(lambda shape: (*shape[:-1], size))
 
 
-def keeping(step: Back) -> Back:
-    """A step that has as many dimensions behind it as in front."""
-    step.keeps_rank = True  # type: ignore[attr-defined]
+def embedded() -> Back:
+    """Back from a layer that gives features for each index: what takes those says nothing of the indices' sizes."""
+    return keeping(lambda shape: None, 1)
+
+
+def keeping(step: Back, more: int = 0) -> Back:
+    """A step that has as many dimensions behind it as in front, or so many more."""
+    step.more = more  # type: ignore[attr-defined]
     return step
 
 
@@ -189,7 +200,7 @@ def without(axis: int) -> Back:
         free = 0 <= at < len(shape) and (at < len(shape) - 1 or shape[at] == 1)
         return (*shape[:at], *shape[at + 1 :]) if free else None
 
-    return back
+    return keeping(back, 1)
 
 
 def inserted(axis: int, size: int) -> Back:
