@@ -20,6 +20,7 @@ from graphmend.cli.checking.notebook_places import in_cells
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
+from graphmend.cli.checking.unchecked import hints
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.option_values import words
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
@@ -109,6 +110,9 @@ def _run(args: argparse.Namespace) -> int:
         reports = mend_across(plan, configurations, reports)
     if args.diff:
         return _show_diffs(args, reports, found.problems)
+    if not args.quiet and args.output_format in FOR_PEOPLE:
+        for hint in hints(reports, configurations, plan):
+            complain(hint)
     return _conclude(args, plan, configurations, reports, found.problems)
 
 

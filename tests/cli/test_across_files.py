@@ -54,6 +54,17 @@ def test_finding_is_reported_where_it_breaks(run: Run, project: Path) -> None:
     assert found(run, "model.py") == []
 
 
+def test_who_checks_the_caller_alone_is_told_where_to_look(run: Run, project: Path) -> None:
+    outcome = run("check", "model.py")
+    assert (outcome.status, outcome.out) == (0, "No graph breaks found, 1 file checked.\n")
+    hint = "1 finding in helper.py, in code that model.py compiles: graphmend check helper.py shows it\n"
+    assert outcome.err == f"graphmend: {hint}"
+    for options in ((".",), ("model.py", "--quiet"), ("model.py", "--ignore", "GM2"), ("--output-format", "json")):
+        assert "helper.py, in" not in run("check", *options).err
+    (project / "helper.py").write_text(HELPER.replace("sum())", "sum())  # graphmend: ignore[GM201] wanted"))
+    assert run("check", "model.py").err == ""
+
+
 def test_comment_there_takes_it_back_and_is_needed(run: Run, project: Path) -> None:
     line = '    print("x", x.sum())'
     (project / "helper.py").write_text(HELPER.replace(line, f"{line}  # graphmend: ignore[GM201]"))

@@ -154,8 +154,11 @@ def test_advice_on_a_drawn_number_fits_it(run: Run, folder: Path) -> None:
     assert "pass it in" not in advice[1]
 
 
-def test_what_fix_makes_although_a_break_may_stay_is_said_before(run: Run, folder: Path) -> None:
+def test_what_fix_makes_although_a_break_may_stay_is_said_before(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Layer drop: its break goes where the rate is 0, and is told as before where nobody knows the rate."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     (folder / "m.py").write_text(
         "import torch\nfrom torch import nn\n\n\nclass Encoder(nn.Module):\n    def __init__(self, layers, rate):\n"
         "        super().__init__()\n        self.layers, self.rate = nn.ModuleList(layers), rate\n\n"
