@@ -1,7 +1,7 @@
 """Mends modules before the program imports them, while it does something else: those that its last ones will import.
 
-A result is handed out only where the texts that run by then are those that it was made with. So what is mended does
-not depend on how far this has come.
+A result is handed out only where the texts that run by then, and the files, are those that it was made with. So what
+is mended does not depend on how far this has come.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from graphmend.importer.text_mender import Surroundings, TextMender
 _MOST_WAITING = 100
 
 Kept = Callable[[str, str, Texts], bool]
+
+
+class _Wanted(BaseException):
+    """The program waits for another file; no failure, which a rewrite might catch."""
 
 
 class _Made(NamedTuple):
@@ -61,6 +65,9 @@ class Ahead:
         if not self._around.search:
             self._around = around
         self._looked_at.add(path)
+        if changed := self._mender.changed():
+            self._mender.forget(changed)
+            self._waiting.clear()
         made = self._waiting.pop(path, None)
         if made is None or made.text != text or made.among != self._running:
             self._put(self._running)
@@ -76,15 +83,18 @@ class Ahead:
         """Looks for the next modules in the text of one that runs now."""
         self._coming.append(self._imported(text, path))
 
-    def step(self) -> bool:
-        """Mends one module ahead; False where none is to be expected, or none was asked for so far."""
+    def step(self, asked: Callable[[], str | None] = lambda: None) -> bool:
+        """Mends one module ahead; False where none is to be expected, or none was asked for so far.
+
+        `asked` is the path of the file that the program asks for by now; for another one the work is dropped.
+        """
         while self._around.search and self._coming and len(self._waiting) < _MOST_WAITING:
             path = next(self._coming[-1], None)
             if path is None:
                 self._coming.pop()
             elif path not in self._looked_at:
                 self._looked_at.add(path)
-                self._mend_ahead(path)
+                self._mend_ahead(path, asked)
                 return True
         return False
 
@@ -93,17 +103,21 @@ class Ahead:
             self._imports = NextImports(self._mender.project, self._is_target)
         yield from self._imports.of(text, path)
 
-    def _mend_ahead(self, path: str) -> None:
+    def _mend_ahead(self, path: str, asked: Callable[[], str | None]) -> None:
+        def go_on() -> None:
+            if asked() not in (None, path):
+                raise _Wanted
+
         texts, before = _Known(self._overlay, self._is_target), dict(self._overlay)
         text = texts.now(path)
         if text is None:
             return
         if self._kept(text, path, texts):
-            self._mender.project.forget(*_differing(before, self._overlay))
+            self._mender.forget(_differing(before, self._overlay))
         else:
             try:
-                made = _Made(text, before, *self._mender.mend(text, path, texts, self._around))
-            except Exception:  # whatever it is, it is told when the program asks
+                made = _Made(text, before, *self._mender.mend(text, path, texts, self._around, go_on))
+            except (Exception, _Wanted):  # what failed is told when the program asks
                 self._put(before)
                 return
             self._waiting[path] = made
@@ -115,7 +129,7 @@ class Ahead:
             kept = dict(texts)
             self._overlay.clear()
             self._overlay.update(kept)
-            self._mender.project.forget(*changed)
+            self._mender.forget(changed)
 
 
 def _differing(texts: Mapping[str, str], others: Mapping[str, str]) -> list[str]:

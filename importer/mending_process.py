@@ -189,18 +189,41 @@ class _Asked:
         return known
 
 
+class _Requests:
+    """What the program asks for, one at a time."""
+
+    def __init__(self, asked: BinaryIO) -> None:
+        self._asked = asked
+        self._next: tuple[str, str, Surroundings, dict[str, str]] | None = None
+
+    def wait(self, seconds: float) -> bool:
+        """Is there one by then? Raises EOFError where there will be none."""
+        if self._next is None and select.select([self._asked], [], [], seconds)[0]:
+            self._next = pickle.load(self._asked)
+        return self._next is not None
+
+    def path(self) -> str | None:
+        """The file that is asked for now."""
+        return self._next[1] if self.wait(0) and self._next is not None else None
+
+    def take(self) -> tuple[str, str, Surroundings, dict[str, str]]:
+        assert self._next is not None
+        taken, self._next = self._next, None
+        return taken
+
+
 def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
-    texts = _Asked(asked, told)
+    texts, requests = _Asked(asked, told), _Requests(asked)
     has_time = len(os.sched_getaffinity(0)) > 1
     while True:
-        while has_time and not _is_asked(asked, 0) and ahead.step():
-            pass
-        if not _is_asked(asked, IDLE_SECONDS):
-            return
         try:
-            text, path, around, news = pickle.load(asked)
+            while has_time and not requests.wait(0) and ahead.step(requests.path):
+                pass
+            if not requests.wait(IDLE_SECONDS):
+                return
         except EOFError:
             return
+        text, path, around, news = requests.take()
         sys.path[:] = around.search
         try:
             ahead.told(news)
@@ -211,10 +234,6 @@ def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
             done = Outcome.failed(error), {}
         _send(told, (_DONE, done))
         ahead.follow(text, path)
-
-
-def _is_asked(asked: BinaryIO, seconds: float) -> bool:
-    return bool(select.select([asked], [], [], seconds)[0])
 
 
 def _send(pipe: RawIOBase, what: object) -> None:

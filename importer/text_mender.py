@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
     from graphmend.analysis.syntax.source import Source
+    from graphmend.importer.files_read import FilesRead
     from graphmend.importer.line_numbers import Places
 
 
@@ -45,9 +46,20 @@ class TextMender:
         self.overlay: dict[str, str] = {}
         """Texts that run in place of the files', by path; the analysis reads them."""
         self._around = Surroundings((), None)
+        self._loader: FilesRead | None = None
 
-    def mend(self, text: str, path: str, texts: Texts, around: Surroundings) -> tuple[Outcome, Mapping[str, str]]:
-        """What mending gave, and the other texts in which its analysis found something, as they were before."""
+    def mend(
+        self,
+        text: str,
+        path: str,
+        texts: Texts,
+        around: Surroundings,
+        go_on: Callable[[], None] = lambda: None,
+    ) -> tuple[Outcome, Mapping[str, str]]:
+        """What mending gave, and the other texts in which its analysis found something, as they were before.
+
+        `go_on` is called between the rounds; what it raises ends the work, of which the overlay may hold some then.
+        """
         from graphmend.analysis.syntax.source import Source
         from graphmend.transforms.mend import mend_all
 
@@ -57,6 +69,11 @@ class TextMender:
         if source.tree is None:
             return Outcome(), {}  # importing it says so
         others = _Others(texts, self.project, self.overlay)
+
+        def wanted(_: Source, findings: Sequence[Finding]) -> Sequence[Finding]:
+            go_on()
+            return findings
+
         mended = mend_all(
             source,
             self.project,
@@ -64,6 +81,7 @@ class TextMender:
             unsafe=self._unsafe,
             prefer_runtime=True,
             others=others,
+            wanted=wanted,
             accept=self._accept,
         )
         if mended.source is not source:
@@ -83,15 +101,26 @@ class TextMender:
         new = mended.source.text if mended.source is not source else None
         return Outcome(new, own, left, elsewhere), others.read
 
+    def forget(self, paths: Iterable[str]) -> None:
+        """Other texts are in these files, or in place of them, than were read."""
+        if self._loader is not None:
+            self.project.forget(*paths)
+
+    def changed(self) -> list[str]:
+        """The files that are not any more what was read from them, told once."""
+        return self._loader.changed() if self._loader is not None else []
+
     @cached_property
     def project(self) -> Project:
+        """What is known of all modules; where they lie is known once the first one is mended."""
         from graphmend.analysis.program.project import Project
+        from graphmend.importer.files_read import FilesRead
         from graphmend.workspace.interpreter import running
         from graphmend.workspace.module_loader import ModuleLoader
 
         first, *others = [*self._own, *map(Path, self._around.search)]
-        loader = ModuleLoader(first, others, running(), self.overlay)
-        return Project(loader, lean=True, is_library=not self._own)
+        self._loader = FilesRead(ModuleLoader(first, others, running(), self.overlay))
+        return Project(self._loader, lean=True, is_library=not self._own)
 
     @cached_property
     def _settings(self) -> Settings:

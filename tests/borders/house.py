@@ -90,6 +90,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "mended_code",
         "code_swap",
         "hook",
+        "files_read",
         "text_mender",
         "next_imports",
         "ahead",

@@ -115,6 +115,19 @@ def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
     return ahead
 
 
+def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the files that are mended from now on."""
+    made: list[str] = []
+    mend = TextMender.mend
+
+    def counted(self: TextMender, text: str, path: str, *more: Any) -> tuple[Outcome, Mapping[str, str]]:
+        made.append(path)
+        return mend(self, text, path, *more)
+
+    monkeypatch.setattr(TextMender, "mend", counted)
+    return made
+
+
 @pytest.mark.parametrize("order", [ORDER, ORDER[:2] + ORDER[3:] + ORDER[2:3], ORDER[:1] + ORDER[:0:-1]])
 @pytest.mark.parametrize("steps", [(0, 9), (1, 1), (2, 0), (0, 1, 0, 2)])
 def test_as_in_turn(folder: Path, order: list[str], steps: tuple[int, ...]) -> None:
@@ -135,27 +148,48 @@ def test_what_was_made_ahead_is_not_made_again(folder: Path, monkeypatch: pytest
     program.imports("__init__", ahead.mend)
     while ahead.step():
         pass
-    made: list[str] = []
-    mend = TextMender.mend
-
-    def counted(self: TextMender, text: str, path: str, *more: Any) -> tuple[Outcome, Mapping[str, str]]:
-        made.append(path)
-        return mend(self, text, path, *more)
-
-    monkeypatch.setattr(TextMender, "mend", counted)
+    made = _counted(monkeypatch)
     outcomes = [program.imports(name, ahead.mend)[0] for name in ORDER[1:]]
     assert [len(outcome.mends) for outcome in outcomes] == [1, 0, 1, 0, 0]
     assert [Path(path).stem for outcome in outcomes for path in outcome.elsewhere] == ["helper", "last"]
     assert made == []
 
 
-def test_a_file_that_changes_meanwhile(folder: Path) -> None:
-    program, ahead = Program(folder), _ahead(folder)
+@pytest.mark.parametrize("is_there", [True, False], ids=["changed", "new"])
+def test_a_file_that_is_written_meanwhile(folder: Path, is_there: bool) -> None:
+    file = folder / "last.py"
+    if not is_there:
+        file.unlink()
+    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
     while ahead.step():
         pass
-    (folder / "last.py").write_text(PACKAGE["last"].replace("x + 1", "x + 2"))
-    assert program.imports("last", ahead.mend) == Program(folder).imports("last", TextMender(unsafe=True).mend)
+    file.write_text(PACKAGE["last"].replace("x + 1", "x.item()"))
+    plain = TextMender(unsafe=True)
+    for name in ("later", "last"):
+        assert program.imports(name, ahead.mend) == other.imports(name, plain.mend)
+
+
+def test_texts_that_run_before_anything_is_asked_for(folder: Path) -> None:
+    program, ahead = Program(folder), _ahead(folder)
+    ahead.told({str(folder / "first.py"): PACKAGE["first"].replace("print(", "int(")})
+    assert program.imports("later", ahead.mend) == Program(folder).imports("later", TextMender(unsafe=True).mend)
+
+
+def test_work_on_another_file_than_the_program_waits_for_is_dropped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
+    program.imports("__init__", ahead.mend)
+    last = str(folder / "last.py")
+    while ahead.step(lambda: last):
+        pass
+    made = _counted(monkeypatch)
+    program.imports("first", ahead.mend)
+    assert [Path(path).stem for path in made] == ["first"]
+    plain = TextMender(unsafe=True)
+    other.imports("first", plain.mend)
+    assert program.imports("later", ahead.mend) == other.imports("later", plain.mend)
 
 
 def test_what_is_kept_is_not_made(folder: Path) -> None:

@@ -206,6 +206,16 @@ def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
+def test_modules_from_the_cache_and_new_ones(run: Run, tmp_path: Path) -> None:
+    """The first that is asked of the process that mends comes with texts that it has not mended."""
+    files = {"model": MODEL, "late": MODEL.replace("x * 2", "x * 3")}
+    program = "import sys\nimport model\nif sys.argv[1:]:\n    import late\n"
+    assert "mended 1 module" in run("main.py", main=program, **files).said[0]
+    both = run("main.py", "late")
+    assert (both.status, both.stderr) == (0, [])
+    assert "mended 2 modules" in both.said[0], both.said
+
+
 def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "file").write_text("")
