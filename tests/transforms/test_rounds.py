@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 import pytest
 
 from graphmend.analysis.check import check
+from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
+from graphmend.transforms import offers, rounds
+from graphmend.transforms.fix import Fix, TextEdit
 from graphmend.transforms.mend import mend_all
+from graphmend.transforms.rewrites.answers import asks, offer
 
 HEAD = "import logging\nimport torch\nlog = logging.getLogger('rounds')\n\n\n@torch.compile\n"
 PROGRAMS = {
@@ -85,3 +91,23 @@ def test_only_what_is_wanted_is_mended() -> None:
     after = mend_all(Source(HEAD + body), unsafe=False, wanted=second).source.text
     assert "    print('a')\n" in after
     assert "emit(print, 'b')" in after
+
+
+def test_mends_that_flip_between_two_texts_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "def case(x: torch.Tensor):\n    if x.sum() > 0:\n        x = x * 1\n    return x\n"
+    flips = 0
+
+    @asks()
+    def flip(_: Finding, facts: FunctionFacts) -> Fix:
+        nonlocal flips
+        flips += 1
+        assert flips < 200
+        factor = next(n for n in ast.walk(facts.statement) if isinstance(n, ast.Constant) and n.value in (1, 2))
+        span = Span(factor.lineno, factor.col_offset, factor.lineno, factor.col_offset + 1)
+        edit = TextEdit(span, "2" if factor.value == 1 else "1")
+        return offer("flip", "flip", facts, lambda: [edit], narrows=True)
+
+    monkeypatch.setattr(offers, "rewrites_for", lambda _: [flip])
+    monkeypatch.setattr(rounds, "_MOST", 20)
+    mend_all(Source(HEAD + body), unsafe=False)
+    assert flips
