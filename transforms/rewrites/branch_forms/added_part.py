@@ -13,11 +13,14 @@ After:
 
 Legal when:
     a branch on a tensor without `else` does nothing but add a tensor to a local name, or take one off it, which may be
-    a Python number before. What is added only computes.
+    a Python number before. What is added only computes. With `+=` and `-=`, which change a tensor in place, the name is
+    a number or a tensor that was made in the function: no parameter or attribute, which may be a leaf.
 
 Differs in:
     what is added is always computed, and may raise; where it does not count, the name is a tensor of its shape and
-    dtype, and no number. It is written for the mends of conditional expressions, and stays where they remove the break.
+    dtype, and no number. What was a tensor is broadcast and promoted with what does not count, and an addition of
+    shapes that do not fit raises. It is written for the mends of conditional expressions, and stays where they remove
+    the break.
 """
 
 from __future__ import annotations
@@ -26,15 +29,17 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Static, Tensor, options
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.liveness import fresh, locals_of, parameters
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
 from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 NAME = "added_part"
 
 
-@asks("effects", "totality", "gradients", "names")
+@asks("effects", "totality", "memory", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or branch.orelse or len(branch.body) != 1 or not depends(facts, branch.test):
@@ -63,9 +68,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         case _:
             return None
     before = facts.before(branch).get(name)
-    begins = before is not None and any(isinstance(o, Static) and o.type in NUMBER_TYPES for o in options(before))
-    if not begins or not isinstance(facts.value(part), Tensor):
+    numbers = [isinstance(o, Static) and o.type in NUMBER_TYPES for o in options(before)] if before is not None else []
+    if not any(numbers) or not isinstance(facts.value(part), Tensor):
         return None
+    in_place = isinstance(statement, ast.AugAssign)
+    if in_place and not all(numbers) and not _made_here(facts, name):
+        return refuse(NAME, f"`{name}` may be a tensor that was not made here, which would always be changed in place")
     if not replaceable(facts, [branch]) or is_elif(facts.source, branch):
         return refuse(NAME, "the statement shares its line with another one")
     if blockers := effects_of_test(facts, branch.test):  # the name is read before the test is asked
@@ -78,7 +86,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         *gradient_differences(facts, branch, [[part]]),
         Difference("type", f"where nothing is added to it, `{name}` is a tensor of zeros and no number"),
         Difference("dtype", f"`{name}` is promoted with what is not added to it, too"),
+        Difference("shape", f"`{name}` is broadcast with what is not added to it, too"),
+        Difference("exception", f"zeros that do not fit `{name}` raise where nothing was added to it"),
     ]
+    if not in_place and not all(numbers):
+        differences.append(Difference("aliasing", f"where nothing is added to it, `{name}` is a copy of what it was"))
     plain = isinstance(part, ast.Name)
     given = code.text(part) if plain else fresh(facts, "part")
 
@@ -90,3 +102,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [branch], first + text)]
 
     return prepare(NAME, "add the part that counts, or zeros", facts, make, differences)
+
+
+def _made_here(facts: FunctionFacts, name: str) -> bool:
+    """Is all that a local name is bound to new, or a number? What `+=` makes of a number is new as well."""
+    local = name in locals_of(facts.function) - {*parameters(facts.function)}
+    return local and all(
+        bound.value is not None and not bound.part and shares(facts, bound.value).fresh
+        for bound in bindings(facts).get(name, ())
+    )
