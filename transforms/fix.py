@@ -55,7 +55,7 @@ DIFFERENCES: dict[DifferenceKind, str] = {
     "state": "an attribute, a name or another object that lives on may have another value",
     "specialised": "what is compiled holds for the values seen while compiling alone",
     "private": "it relies on what torch does not publish",
-    "callers": "it holds for what the calls in sight pass; another call may be answered otherwise",
+    "callers": "it holds for the calls and classes in sight; another call, or an override, may be answered otherwise",
 }
 
 

@@ -1,4 +1,5 @@
-"""What a rewrite may ask about code at a place, as a closed list, and the record of what it did ask.
+"""What a rewrite may ask about code at a place, as a closed list, and the record of what it did ask and was
+told under a condition.
 
 A function that answers such a question says so (`answers`), and a rewrite declares which ones it needs
 (`rewrites/answers.py`). A question inside the answer to another one belongs to that answer.
@@ -64,6 +65,8 @@ class Asking:
     asked: set[Question] = field(default_factory=set)
     answering: bool = False
     """Is an answer being found, whose own questions do not count?"""
+    granted: set[str] = field(default_factory=set)
+    """What answers took for granted that the code in sight does not show: a sentence for each."""
 
     def ask(self, question: Question) -> None:
         self.asked.add(question)
@@ -77,12 +80,22 @@ _ASKING: ContextVar[Asking | None] = ContextVar("asking", default=None)
 @contextmanager
 def asking(declared: Iterable[Question]) -> Iterator[Asking]:
     """The questions that are asked inside are those of one rewrite."""
-    now = Asking(frozenset(declared))
+    outer, now = _ASKING.get(), Asking(frozenset(declared))
     token = _ASKING.set(now)
     try:
         yield now
     finally:
         _ASKING.reset(token)
+        if outer is not None:
+            outer.granted |= now.granted
+
+
+def take_for_granted(says: str) -> None:
+    """An answer holds only where something is so that the code in sight does not show; a mend that is decided by it
+    differs where it is not.
+    """
+    if (now := _ASKING.get()) is not None:
+        now.granted.add(says)
 
 
 def answers(question: Question) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -112,21 +125,23 @@ def kept(function: Callable[[K], R]) -> Callable[[K], R]:
     """The last result of a function of one argument is kept, and with it what was asked for it: whoever is given it
     has asked that too.
     """
-    last: list[tuple[K, R, frozenset[Question]]] = []
+    last: list[tuple[K, R, frozenset[Question], frozenset[str]]] = []
 
     @wraps(function)
     def result(argument: K) -> R:
         now = _ASKING.get()
         before = last[0] if last else None  # one look: another thread may replace it
         if before is not None and before[0] == argument:
-            _, found, asked = before
+            _, found, asked, granted = before
+            if now is not None:
+                now.granted |= granted
             if now is not None and not now.answering:
                 for question in asked:
                     now.ask(question)
             return found
         with asking(QUESTIONS if now is None else now.declared) as own:
             found = function(argument)
-        last[:] = [(argument, found, frozenset(own.asked))]
+        last[:] = [(argument, found, frozenset(own.asked), frozenset(own.granted))]
         if now is not None:
             now.asked |= own.asked
         return found

@@ -17,9 +17,9 @@ from graphmend.transforms.code.qualified_names import constant, makes_tensor, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import is_plain, is_the_one, only_computes, runs_own_method
+from graphmend.transforms.legality.own_functions import computes, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
-from graphmend.transforms.legality.rows.modules import does, does_method, has_hooks
+from graphmend.transforms.legality.rows.modules import does, has_hooks
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if is_layer(facts, node.func):
         return []
     name = qualified(facts, node.func)
-    if _computes(facts, node):
+    if computes(facts, node):
         return []
     if name is None:
         return [f"`{shortened(node.func)}` may have side effects"]
@@ -244,20 +244,6 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
         return [f"`{shortened(node)}` changes the table that it reads"]
     return []
-
-
-def _computes(facts: FunctionFacts, node: ast.Call) -> bool:
-    """Is what is called a function of the program that only computes, given tensors and numbers?"""
-    function, tree = facts.value(node.func), facts.source.tree
-    if not isinstance(function, Function):
-        return False
-    if not is_plain(function, tree):
-        return is_the_one(function, tree) and does_method(function, tree).pure
-    given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
-    plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)
-    # what gives a tensor computes with tensors, whatever else is not known of them
-    objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
-    return (plain or (isinstance(facts.value(node), Tensor) and not objects)) and only_computes(function.info)
 
 
 def _builtin(facts: FunctionFacts, node: ast.Call, last: str) -> list[str]:

@@ -8,16 +8,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Tensor, Value, options
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
-from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
-from graphmend.transforms.legality.rows.modules import has_hooks, is_only_one
+from graphmend.transforms.legality.rows.modules import does_method, has_hooks, is_only_one
+from graphmend.transforms.questions import take_for_granted
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -143,6 +145,29 @@ def is_the_one(function: Function, tree: ast.AST | None) -> bool:
         return False
     own = any(name.startswith("__getattr") for cls in mro(owner.info) for name in cls.methods)
     return not own and is_only_one(node.name, tree) and any(n is node for n in ast.walk(tree))
+
+
+def computes(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is what is called a function of the program that only computes, given tensors and numbers? Of a method that is so
+    as far as the file says: a subclass may override it elsewhere.
+    """
+    function = facts.value(node.func)
+    if not isinstance(function, Function) or not _does_so(facts, node, function):
+        return False
+    if function.bound is not None:
+        take_for_granted(f"`{shortened(node.func)}` is taken to be the method in sight, overridden nowhere else")
+    return True
+
+
+def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
+    tree = facts.source.tree
+    if not is_plain(function, tree):
+        return is_the_one(function, tree) and does_method(function, tree).pure
+    given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
+    plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)
+    # what gives a tensor computes with tensors, whatever else is not known of them
+    objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
+    return (plain or (isinstance(facts.value(node), Tensor) and not objects)) and only_computes(function.info)
 
 
 def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:

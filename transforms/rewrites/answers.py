@@ -48,17 +48,19 @@ class Rewrite:
 
     def __call__(self, finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         try:
-            with asking(self.asks):
+            with asking(self.asks) as asked:
                 answer = self.decide(finding, facts)
         except UndeclaredQuestionError as error:
             return refuse(self.name, _undeclared(error))
         if not isinstance(answer, Fix):
             return answer
+        if asked.granted:
+            answer = _differing(answer, [Difference("callers", says) for says in sorted(asked.granted)])
         if (overloads := overloading(facts)) is not None:
             return refuse(self.name, f"`{overloads}` may do something else where torch's operations are called")
         kinds = {difference.kind for difference in answer.differences}
-        if answer.applicability != "display" and (asked := telling(facts, kinds)) is not None:
-            return refuse(self.name, f"`{asked}` would tell the difference")
+        if answer.applicability != "display" and (teller := telling(facts, kinds)) is not None:
+            return refuse(self.name, f"`{teller}` would tell the difference")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:

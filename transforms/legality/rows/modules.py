@@ -14,6 +14,7 @@ from graphmend.analysis.lattice.values import Container, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.liveness import bindings
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.operations import flags, rowwise
 from graphmend.transforms.legality.operations import names as known
@@ -100,11 +101,24 @@ def _last(function: ast.expr) -> str:
 
 @lru_cache(maxsize=64)
 def is_only_one(method: str, tree: ast.AST | None) -> bool:
-    """Is there one function of a name in a file, that nothing else is put in the place of?"""
-    named = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Attribute))] if tree is not None else []
-    defined = sum(isinstance(n, ast.FunctionDef) and n.name == method for n in named)
-    stored = (n for n in named if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return defined == 1 and not any(n.attr == method for n in stored)
+    """Is there one function of a name in a file, that nothing else is put in the place of? Other files may."""
+    found = [*ast.walk(tree)] if tree is not None else []
+    functions = [n for n in found if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == method]
+    members = (bound for n in found if isinstance(n, ast.ClassDef) for s in n.body for bound in bindings(s))
+    others = any(name == method and by not in functions for name, by in members)
+    return len(functions) == 1 and not others and not any(_puts(n, method) for n in found)
+
+
+def _puts(node: ast.AST, name: str) -> bool:
+    """Does a node store an attribute of a name, or name it, as for `setattr`, `patch` or a namespace of `type`?"""
+    match node:
+        case ast.Attribute(attr=attr, ctx=ast.Store() | ast.Del()):
+            return attr == name
+        case ast.Constant(value=str() as text):
+            return text.rpartition(".")[2] == name
+        case ast.keyword(arg=arg):
+            return arg == name
+    return False
 
 
 def _of_method(info: ClassInfo, name: str, given: Kind, depth: int) -> Does:
