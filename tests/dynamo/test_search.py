@@ -133,3 +133,13 @@ def test_a_gradient_that_cancels_has_the_rounding_of_its_terms(compared: Compare
     assert any("of the largest gradient" in item.detail for item in found.found)
     wrong = compared(parameters, before, "return (q.detach() @ x.mT).softmax(-1) @ x + q.sum() * 1e-3", inputs)
     assert "gradients" in {item.kind for item in wrong.found}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_gradients_a_twentieth_too_large_are_others_in_types_of_few_digits(compared: Compared, dtype: str) -> None:
+    before = "h = x @ w\n    return (h.tanh() * h).sum()"
+    wrong = before.replace("x @ w", "x @ w\n    h = h + (h - h.detach()) * 0.05")
+    inputs = f"torch.randn(8, 16).to(torch.{dtype}), torch.randn(16, 16).div(8).to(torch.{dtype})"
+    found = compared("x, w", before, wrong, inputs)
+    seen = {item.kind for item in found.found if item.where.startswith("the inputs as given, inputs that want")}
+    assert seen == {"gradients"}, found.found

@@ -7,15 +7,22 @@ from typing import NamedTuple
 
 import torch
 
-OWN, LARGEST = 64, 8
-"""Units in the last place: of an element itself, or of the largest element beside it (sums cancel)."""
-COARSE = {torch.float16: (4, 1), torch.bfloat16: (4, 1)}
-"""Types of few digits, in which kernels add up in wider ones."""
+
+class Bounds(NamedTuple):
+    """How far rounding goes. Units in the last place: of an element itself, or of the largest element beside it (sums
+    cancel). A gradient may be the rounding of larger terms that cancel: so many times what the original itself changes
+    by where its inputs change in their last digit, and so many units in the last place of the largest gradient.
+    """
+
+    own: int
+    beside: int
+    sensitive: int
+    cancelled: int
 
 
-SENSITIVE, CANCELLED = 16, 1024
-"""A sum whose terms cancel has the rounding of its terms. So many times what the original itself changes by where its
-inputs change in their last digit, and so many units in the last place of the largest value beside it."""
+FINE = Bounds(64, 8, 16, 1024)
+COARSE = dict.fromkeys((torch.float16, torch.bfloat16), Bounds(4, 1, 1, 2))
+"""Types of few digits, in which kernels add up in wider ones: more units would be a large part of the value itself."""
 
 
 class Gap(NamedTuple):
@@ -46,7 +53,7 @@ def between(a: torch.Tensor, b: torch.Tensor) -> Gap | None:
     exact = not kinds
     coarse = max(kinds, key=lambda kind: torch.finfo(kind).eps) if kinds else a.dtype
     epsilon = 0.0 if exact else torch.finfo(coarse).eps
-    own, largest = COARSE.get(coarse, (OWN, LARGEST))
+    own, beside, *_ = COARSE.get(coarse, FINE)
     a, b = a.double(), b.double()
     same = (a == b) | (a.isnan() & b.isnan())
     if bool(same.all()):
@@ -55,7 +62,7 @@ def between(a: torch.Tensor, b: torch.Tensor) -> Gap | None:
     size = torch.maximum(a.abs(), b.abs())
     finite = size[torch.isfinite(size)]
     scale = float(finite.max()) if finite.numel() else 0.0
-    within = (gap <= own * epsilon * size) | (gap <= largest * epsilon * scale)
+    within = (gap <= own * epsilon * size) | (gap <= beside * epsilon * scale)
     rounding = not exact and bool((within & torch.isfinite(gap)).logical_or(same).all())
     relative = float((gap / size.clamp(min=max(scale * 1e-3, 1e-300))).max())
     return Gap(float(gap.max()), relative, rounding, own * epsilon)
@@ -65,8 +72,10 @@ def of_terms(gap: Gap, dtype: torch.dtype, noise: float, scale: float) -> Gap:
     """A difference of gradients, where what the original itself changes by (`noise`) may explain it as rounding;
     `scale` is the largest gradient of the same backward pass.
     """
-    bound = CANCELLED * torch.finfo(dtype).eps
-    if gap.rounding or not gap.largest <= SENSITIVE * noise < math.inf or not gap.largest <= bound * scale < math.inf:
+    bounds = COARSE.get(dtype, FINE)
+    bound = bounds.cancelled * torch.finfo(dtype).eps
+    explained = min(bounds.sensitive * noise, bound * scale)
+    if gap.rounding or not gap.largest <= explained < math.inf:
         return gap
     return Gap(gap.largest, gap.largest / scale, True, bound, "the largest gradient")
 
