@@ -7,7 +7,7 @@ around an error that says nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from . import from_project
@@ -75,17 +75,21 @@ class Search:
         sizes = solving.equation(error)
         if one.probe is not None:
             made = one.probe.solved(sizes)
-            self.queue[:0] = [_Try(made)] if made is not None else []
+            self.queue[:0] = self._small([] if made is None else [made])
             return
-        better = self._better(one.combination, error, sizes)
-        first = [_Try(each) for each in better if _elements(each) <= LARGE]
-        self.later += [_Try(each) for each in better if _elements(each) > LARGE]
-        self.queue[:0] = [*first, *self._probes(one.combination, sizes)]
-        guesses = [_Try(each) for each in repairs.guesses(error, one.combination)]
+        better = self._small(self._better(one.combination, error, sizes))
+        self.queue[:0] = [*better, *self._probes(one.combination, sizes)]
+        guesses = self._small(repairs.guesses(error, one.combination))
         if new and len(self.errors) > 1:
             self.queue += guesses
         else:
             self.later[:0] = guesses
+
+    def _small(self, made: Iterable[Combination]) -> list[_Try]:
+        """Tries of these; large ones come after all else."""
+        tries = [_Try(each) for each in made]
+        self.later += [each for each in tries if _elements(each.combination) > LARGE]
+        return [each for each in tries if _elements(each.combination) <= LARGE]
 
     def _better(self, tried: Combination, error: BaseException, sizes: solving.Equation | None) -> list[Combination]:
         """What the error asks for. Of a rank or a type it is most often that of what the failed statement reads."""
