@@ -55,6 +55,15 @@ parser.add_argument("-c", "--config", required=True)
 main(parser.parse_args())
 """
 
+
+def _unfolding(form: str) -> str:
+    """A file of YAML in which each line stands for nine times the one before."""
+    lines = (f"a{n}: &a{n} {form.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 24))
+    return "\n".join(("a0: &a0 {lol: 1}", *lines))
+
+
+UNFOLDING = {"aliases": _unfolding("[{}]"), "merged keys": _unfolding("{{<<: [{}]}}"), "itself": "&a [*a, *a]"}
+
 PROJECTS: dict[str, Read] = {
     "settings that only the command line names": Read(
         {"model.py": _LAYERS, "train.py": _COMMAND_LINE, "configs/small.json": _SETTINGS}, "as in train.py", _MADE
@@ -66,6 +75,11 @@ PROJECTS: dict[str, Read] = {
     ),
     "parameters that are keys of a file": Read(
         {"model.py": _NAMED, "conf.yaml": "net: {ins: [6, 4], outs: [4, 2], act: tanh, lr: 0.1}"},
+        "as in conf.yaml",
+        "Net([6, 4], [4, 2], 'tanh')(torch.randn(",
+    ),
+    "a file that unfolds to gigabytes is beside the one": Read(
+        {"model.py": _NAMED, "arch.yaml": UNFOLDING["aliases"], "conf.yaml": "{ins: [6, 4], outs: [4, 2], act: tanh}"},
         "as in conf.yaml",
         "Net([6, 4], [4, 2], 'tanh')(torch.randn(",
     ),

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import externals, settings_files
+from . import data_files, externals, settings_files
 from .expressions import MOST_ITEMS, Expressions
 from .values import (
     NAMESPACES,
@@ -202,7 +202,7 @@ class Calls(Expressions):
         for _ in range(4):
             path = os.path.join(folder, file.path)
             if os.path.isfile(path):
-                return externals.data_of(path, self.resize)
+                return data_files.read(path, self.resize)
             folder = os.path.dirname(folder)
         return UNKNOWN
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import builtins
 import importlib
-import json
 import os
 import re
 from collections.abc import Callable
@@ -54,7 +53,6 @@ _BATCH = 2
 """The first size of a new tensor where it is unknown: most often that of a batch out of a loader."""
 _WRITES = frozenset("tofile dump share_memory_ storage untyped_storage backward register_hook".split())
 _MOVES = frozenset("cuda cpu to npu xpu mps pin_memory".split())
-_DATA = (".json", ".yaml", ".yml", ".toml")
 
 
 _SETTINGS = frozenset("easydict addict munch ml_collections yacs omegaconf box attrdict bunch mmcv mmengine".split())
@@ -205,30 +203,6 @@ def _read(args: list[Any], endings: tuple[str, ...]) -> Any:
         return first
     path = first.path if isinstance(first, Opened) else first if isinstance(first, (str, os.PathLike)) else ""
     return Opened(os.fspath(path), endings)
-
-
-def data_of(path: str, resize: Callable[[int], int]) -> Any:
-    """What a JSON, YAML or TOML file holds; unknown where it cannot be read."""
-    if not path.endswith(_DATA):
-        return UNKNOWN
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        if path.endswith(".json"):
-            return _resized(json.loads(text), resize)
-        parse = "tomllib" if path.endswith(".toml") else "yaml"
-        module = importlib.import_module(parse)
-        return _resized(module.loads(text) if parse == "tomllib" else module.safe_load(text), resize)
-    except Exception:
-        return UNKNOWN
-
-
-def _resized(value: Any, resize: Callable[[int], int]) -> Any:
-    if isinstance(value, dict):
-        return {key: _resized(item, resize) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_resized(item, resize) for item in value]
-    return resize(value) if type(value) is int else value
 
 
 def defaults(parser: Any, *, known_only: bool) -> Any:

@@ -8,10 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import externals, files
+from . import data_files, files
 from .values import UNKNOWN
 
-ENDINGS = (".json", ".yaml", ".yml", ".toml")
 MOST_FILES = 40
 LARGEST = 200_000
 """Bytes of a file of settings; what is larger is data."""
@@ -22,7 +21,7 @@ _OF_TOOLS = re.compile(
 _OF_MODELS = re.compile(r"conf|cfg|hparam|param|setting|option|model|arch", re.IGNORECASE)
 
 
-def of(root: str, endings: tuple[str, ...] = ENDINGS) -> list[str]:
+def of(root: str, endings: tuple[str, ...] = data_files.ENDINGS) -> list[str]:
     """The paths of the files in a project, those first that are named or kept as settings."""
     found = itertools.islice((p for p in files.walk(root, endings) if _is_settings(p)), MOST_FILES)
     return sorted(found, key=lambda path: (_OF_MODELS.search(os.path.relpath(path, root)) is None, path))
@@ -37,7 +36,7 @@ def _is_settings(path: str) -> bool:
 
 def likeliest(root: str, endings: tuple[str, ...], resize: Callable[[int], int]) -> Any:
     """What a program reads that is told on its command line which settings to use; unknown where there are none."""
-    found = (externals.data_of(path, resize) for path in of(root, endings))
+    found = (data_files.read(path, resize) for path in of(root, endings))
     return next((data for data in found if isinstance(data, dict) and data), UNKNOWN)
 
 
@@ -47,7 +46,7 @@ def with_keys(
     """The mappings that fit, at any depth of a project's files of settings, each with the name of its file."""
     root = files.root(path)
     for each in of(root):
-        for mapping in _mappings(externals.data_of(each, resize)):
+        for mapping in _mappings(data_files.read(each, resize)):
             if fits(mapping):
                 yield os.path.relpath(each, root), mapping
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import externals, files
+from . import data_files, files
 from .calls import Call
 from .expressions import TooLong
 from .statements import Statements
@@ -185,7 +185,7 @@ def _configured(machine: Statements, function: Function, named: dict[str | None,
         return {}
     folder = os.path.join(os.path.dirname(function.scope.path), named.get("config_path") or "")
     endings = ("",) if name.endswith((".yaml", ".yml", ".json")) else (".yaml", ".yml")
-    data = [externals.data_of(os.path.join(folder, name + ending), machine.resize) for ending in endings]
+    data = [data_files.read(os.path.join(folder, name + ending), machine.resize) for ending in endings]
     return {function.node.args.args[0].arg: next((d for d in data if d is not UNKNOWN), UNKNOWN)}
 
 
