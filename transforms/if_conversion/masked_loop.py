@@ -28,6 +28,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import (
     effects_of_test,
     split,
 )
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.legality.totality import may_raise
@@ -127,6 +128,8 @@ class MaskedLoop(MaskedNames):
         if not isinstance(self.loop, ast.While):
             return self.stopped if self._breaks else ""
         parts = conjuncts(self.loop.test)
+        if found := effects(self.facts, *(p for p in parts if not depends(self.facts, p))):
+            raise NotSelectableError(found[0])
         tests = [p for p in parts if depends(self.facts, p)]
         static = [p for p in parts if p not in tests]
         if not tests:
@@ -181,6 +184,7 @@ class MaskedLoop(MaskedNames):
             case ast.If(test=test, body=body, orelse=orelse) if isinstance(
                 self.facts.value(test), Static
             ) and not depends(self.facts, test):
+                self._evaluated += [test] if mask else []
                 masks = {self._block(body, mask), self._block(orelse, mask)}
                 if masks == {mask} or masks == {self._mask()}:
                     return masks.pop()

@@ -92,8 +92,15 @@ class EmptyEffect:
                 tensors = [tensor_in(self._facts.value(o)) for o in (node.left, node.right)]
                 if not any(tensors) and reads(node.right) & (self._of_nothing | self.empty):
                     raise HasEffectError(f"`{ast.unparse(node.right)}` may be zero where there is nothing")
+            if isinstance(node, ast.Attribute) and (own := self._own_effects(node)):
+                raise HasEffectError(own[0])
         if isinstance(statement, ast.Assign) and reads(statement.value) & (self._of_nothing | self.empty):
             self._of_nothing |= writes(*statement.targets)
+
+    def _own_effects(self, node: ast.Attribute) -> list[str]:
+        """What reading an attribute does, apart from evaluating that whose attribute it is."""
+        inner = effects(self._facts, node.value)
+        return [effect for effect in effects(self._facts, node) if effect not in inner]
 
     def _is_nothing(self, node: ast.expr) -> bool:
         """May a value be what positions pick, of which there are none?"""

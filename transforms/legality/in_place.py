@@ -7,14 +7,19 @@ tensor alone saves the tensor itself, and backward raises once that was changed 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.effects import changes
+from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.memory import OUTSIDE, shares
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.own_functions import handed_over
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -161,6 +166,70 @@ def written_on_both_sides(name: str) -> Difference:
         f"`{name}` is written to on both sides, which raises for a leaf that asks for gradients, and where backward "
         "needs the old value",
     )
+
+
+@answers("gradients")
+def recomputed(facts: FunctionFacts) -> Difference | None:
+    """What backward sees where a value enters the graph that is read from memory which outlives the graph, and which
+    the function changes in place, before or behind it. Such a value is not saved: it is computed again from the memory
+    as it is by then (`aot_eager` and `inductor`, torch 2.13; a copy in the graph does not help).
+    """
+    changed = [(node, shares(facts, target)) for node, target in changes(facts)]
+    lasting = [(node, there) for node, there in changed if OUTSIDE in there.bases]
+    if not lasting or not _differentiable(facts):
+        return None
+    for read in _read_by(facts, _head(facts.statement), set()):
+        own = shares(facts, read)
+        for node, there in lasting:
+            if OUTSIDE in own.bases and own.paths & there.paths and not any(n is read for n in _targets(node)):
+                text = ast.unparse(read)
+                says = f"with torch 2.13 backward computes again what is read from `{text}`, which is changed in place"
+                return Difference("gradients", f"gradients may be of the changed value: {says}")
+    return None
+
+
+def _differentiable(facts: FunctionFacts) -> bool:
+    """May gradients flow through anything that leaves the function?"""
+    for node in ast.walk(facts.function):
+        if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
+            return True
+        returned = node.value if isinstance(node, ast.Return) else None
+        if isinstance(node, ast.Return) and returned and facts.gradients(node) != "off" and carries(facts, returned):
+            return True
+    return any(carries(facts, node) for node in handed_over(facts))
+
+
+def _head(statement: ast.stmt) -> list[ast.AST]:
+    """What a statement evaluates itself; a block in it evaluates the rest."""
+    match statement:
+        case ast.If(test=asked) | ast.While(test=asked) | ast.For(iter=asked) | ast.Match(subject=asked):
+            return [asked]
+    return [statement]
+
+
+def _targets(change: ast.AST) -> Iterator[ast.AST]:
+    """What a change in place names only for that it is changed."""
+    match change:
+        case ast.AugAssign(target=target):
+            yield target
+        case ast.Call(func=ast.Attribute(value=receiver)):
+            yield receiver
+
+
+def _read_by(facts: FunctionFacts, nodes: Iterable[ast.AST], known: set[str]) -> Iterator[ast.expr]:
+    """The names and attributes whose memory code reads, through the names of what was computed before."""
+    for node in (n for start in nodes for n in ast.walk(start)):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            continue
+        above = facts.parent(node)
+        if isinstance(facts.value(node), (Static, Scalar)) and isinstance(node, ast.Attribute):
+            continue
+        if isinstance(above, ast.Attribute) and isinstance(facts.value(above), Static):
+            continue
+        yield node
+        if isinstance(node, ast.Name) and node.id not in known:
+            known.add(node.id)
+            yield from _read_by(facts, (b.value for b in bindings(facts).get(node.id, ()) if b.value), known)
 
 
 def is_new(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -27,7 +27,7 @@ from graphmend.transforms.questions import answers
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-_OUTSIDE = "<outside>"
+OUTSIDE = "<outside>"
 _NOTHING: frozenset[str] = frozenset()
 _NEAR = 16
 """How many reads of names one question follows, and how many bindings from each."""
@@ -45,7 +45,7 @@ class Shares:
     @property
     def fresh(self) -> bool:
         """Is it new memory that nothing has a name for, or no tensor at all?"""
-        return not (self.same or self.views or _OUTSIDE in self.bases)
+        return not (self.same or self.views or OUTSIDE in self.bases)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -80,7 +80,7 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
     found = shares(facts, node)
     if found.fresh:
         return False
-    if not found.bases or _OUTSIDE in found.bases or found.bases & _published(facts):
+    if not found.bases or OUTSIDE in found.bases or found.bases & _published(facts):
         return True
     return any(
         _Sharing(facts).of(ast.Name(name, ast.Load())).bases & found.bases
@@ -100,7 +100,7 @@ def only_here(facts: FunctionFacts, name: str, given: Iterable[ast.expr | None],
     others = (each.value for other in bindings(facts).keys() - {name} for each in bindings(facts)[other])
     held = (n for n in (*handed_over(facts), *others) if n is not None)
     earlier = (n for n in held if again or getattr(n, "lineno", 0) <= statement.lineno)
-    return bool(bases) and _OUTSIDE not in bases and not any(shares(facts, n).bases & bases for n in earlier)
+    return bool(bases) and OUTSIDE not in bases and not any(shares(facts, n).bases & bases for n in earlier)
 
 
 @answers("memory")
@@ -113,9 +113,7 @@ def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast
         wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
     changed = [shares(facts, target) for _, target in changes(facts, behind)]
     given = frozenset(parameters(facts.function))  # a caller may pass one tensor for two of them
-    return any(
-        _related(wanted, c) or all(_OUTSIDE in s.bases and s.paths & given for s in (wanted, c)) for c in changed
-    )
+    return any(_related(wanted, c) or all(OUTSIDE in s.bases and s.paths & given for s in (wanted, c)) for c in changed)
 
 
 @answers("memory")
@@ -201,7 +199,7 @@ def identified(facts: FunctionFacts, name: str) -> bool:
 
 def _related(one: Shares, other: Shares) -> bool:
     """Do two values share memory by what the function itself says?"""
-    return bool(one.paths & other.paths or (one.bases & other.bases) - {_OUTSIDE})
+    return bool(one.paths & other.paths or (one.bases & other.bases) - {OUTSIDE})
 
 
 def _meet(facts: FunctionFacts, one: Shares, other: Shares) -> bool:
@@ -209,14 +207,14 @@ def _meet(facts: FunctionFacts, one: Shares, other: Shares) -> bool:
     if _related(one, other):
         return True
     published = _published(facts)
-    return all(_OUTSIDE in s.bases or s.bases & published for s in (one, other))
+    return all(OUTSIDE in s.bases or s.bases & published for s in (one, other))
 
 
 @lru_cache(maxsize=2)
 def _anywhere(facts: FunctionFacts) -> dict[str, Shares]:
     """What each name that is bound may be anywhere in the function, in whatever order its code runs."""
     outer = parameters(facts.function)
-    found = {n: Shares(frozenset({n}), bases=frozenset({_OUTSIDE} if n in outer else ())) for n in bindings(facts)}
+    found = {n: Shares(frozenset({n}), bases=frozenset({OUTSIDE} if n in outer else ())) for n in bindings(facts)}
     before: dict[str, Shares] = {}
     while before != found:
         before = dict(found)
@@ -268,7 +266,7 @@ class _Sharing:
     def _name(self, read: ast.Name) -> Shares:
         anywhere = self._names.get(read.id)
         if anywhere is None:
-            return Shares(frozenset({read.id}), bases=frozenset({_OUTSIDE}))
+            return Shares(frozenset({read.id}), bases=frozenset({OUTSIDE}))
         if read not in self._followed and len(self._followed) < self._near:
             self._followed[read] = anywhere
             self._followed[read] = self._in_front(read) or anywhere
@@ -283,14 +281,14 @@ class _Sharing:
         if straight(self.facts, read) is None:
             return None
         bound = [b for b in bindings(self.facts)[read.id] if b.value is None or precedes(b.value, read)]
-        outer = frozenset({_OUTSIDE} if read.id in parameters(self.facts.function) else ())
+        outer = frozenset({OUTSIDE} if read.id in parameters(self.facts.function) else ())
         return own | Shares(bases=outer) | self.bound(bound) if len(bound) <= self._near else None
 
     def bound(self, several: Iterable[Bound]) -> Shares:
         """What a name may be that is bound to one of several."""
         found = Shares()
         for value, part in several:
-            inner = Shares(bases=frozenset({_OUTSIDE})) if value is None else self.of(value)
+            inner = Shares(bases=frozenset({OUTSIDE})) if value is None else self.of(value)
             found |= inner | inner.viewed() if part else inner
         return found
 
@@ -301,7 +299,7 @@ class _Sharing:
                 inner = self.of(node.value)
                 return inner.viewed() | Shares(inner.same if node.attr in ("H", "mH", "mT", "real") else _NOTHING)
             return _made(node)
-        return Shares(frozenset({ast.unparse(node)}), bases=frozenset({_OUTSIDE}))
+        return Shares(frozenset({ast.unparse(node)}), bases=frozenset({OUTSIDE}))
 
     def _subscript(self, node: ast.Subscript) -> Shares:
         base, inner = self.facts.value(node.value), self.of(node.value)
@@ -310,7 +308,7 @@ class _Sharing:
         text = ast.unparse(node)
         if isinstance(base, Container) and isinstance(node.value, ast.Name):
             return Shares(frozenset({text}) | inner.paths, bases=inner.bases)
-        return Shares(frozenset({text}) | inner.paths, bases=inner.bases | {_OUTSIDE})
+        return Shares(frozenset({text}) | inner.paths, bases=inner.bases | {OUTSIDE})
 
     def _binary(self, node: ast.BinOp) -> Shares:
         if any(isinstance(self.facts.value(o), Container) for o in (node.left, node.right)):
@@ -347,14 +345,14 @@ class _Sharing:
     def _operation(self, node: ast.Call, last: str, arguments: list[ast.expr]) -> Shares:
         copied = any(k.arg == "copy" and constant(k.value) is True for k in node.keywords)
         if any(k.arg == "requires_grad" and constant(k.value) is not False for k in node.keywords):
-            return Shares(bases=frozenset({_OUTSIDE}))  # a leaf, whose gradients backward leaves with it
+            return Shares(bases=frozenset({OUTSIDE}))  # a leaf, whose gradients backward leaves with it
         if last in aliases.NEW or (copied and last in ("to", "asarray")):
             return _made(node)
         tensors = self._all(arguments)
         if last in aliases.MAY_BE_INPUT or last in aliases.VIEWS:
             same = tensors if last in aliases.MAY_BE_INPUT else Shares()
             return same | tensors.viewed() | _made(node)
-        return tensors | Shares(bases=frozenset({_OUTSIDE}))
+        return tensors | Shares(bases=frozenset({OUTSIDE}))
 
     def _all(self, nodes: Iterable[ast.expr]) -> Shares:
         found = Shares()
@@ -365,7 +363,7 @@ class _Sharing:
     def _unknown(self, node: ast.expr) -> Shares:
         names = reads(node) - {*self.facts.names}
         inner = self._all(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names)
-        return inner | inner.viewed() | Shares(bases=frozenset({_OUTSIDE}))
+        return inner | inner.viewed() | Shares(bases=frozenset({OUTSIDE}))
 
 
 def _made(node: ast.expr) -> Shares:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import listing_module, observed, overloading, reading_names, telling
+from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.legality.totality import uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
@@ -73,6 +74,8 @@ class Rewrite:
             return refuse(self.name, f"`{listing}` would list the name that is imported for it")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
+        if finding.effect != "recompiles" and (kept := recomputed(facts)) is not None:
+            answer = _differing(answer, [kept])
         answer = replace(answer, edits=self._made(answer))
         return answer if self.any_value or finding.certainty == "certain" else _doubted(answer)
 

@@ -20,7 +20,8 @@ Legal when:
 
 Differs in:
     the body runs for every index, for one that no element has on nothing, or not; parameters that it uses get zeros for
-    gradients instead of None. A value that is no index raises no more; as the index of a tensor, one below zero raises.
+    gradients instead of None. A value that is no index raises no more. One below zero raises as the index of a tensor;
+    as the index of a list, where it counts from the end, its rows are passed over.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _DIFFERENCES = (
     Difference("evaluation", "the body runs for every index of the list, where no element has it on nothing"),
     Difference("zero-gradients", "parameters of an index that no element has get zeros for gradients instead of None"),
     Difference("exception", "a value that is no index of the list raises no more"),
+    Difference("state", "rows of a value below zero, an index that counts from the end of the list, are passed over"),
 )
 
 

@@ -168,7 +168,9 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     if keywords or not isinstance(falls, bool):
         return "only a plain sort has another form"
     options = "descending=True, stable=True" if falls else "stable=True"
-    stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
+    rows = is_tensor(facts, call.args[0])
+    stack = "" if rows else imports.name("torch.stack")
+    stacked = code.operand(call.args[0]) if rows else f"{stack}({code.argument(call.args[0])})"
     differences = [
         Difference("exception", "the tensors must have equal shapes"),
         Difference("nan", "NaN sorts as the greatest"),
