@@ -61,6 +61,7 @@ class TextMender:
         `go_on` is called between the rounds; what it raises ends the work, of which the overlay may hold some then.
         """
         from graphmend.analysis.syntax.source import Source
+        from graphmend.transforms.legality.context import hidden_imports
         from graphmend.transforms.mend import mend_all
 
         if not self._around.search:  # one project serves all: those of the first module
@@ -74,16 +75,17 @@ class TextMender:
             go_on()
             return findings
 
-        mended = mend_all(
-            source,
-            self.project,
-            self._settings,
-            unsafe=self._unsafe,
-            prefer_runtime=True,
-            others=others,
-            wanted=wanted,
-            accept=self._accept,
-        )
+        with hidden_imports():
+            mended = mend_all(
+                source,
+                self.project,
+                self._settings,
+                unsafe=self._unsafe,
+                prefer_runtime=True,
+                others=others,
+                wanted=wanted,
+                accept=self._accept,
+            )
         if mended.source is not source:
             self.overlay[path] = mended.source.text
             self.project.forget(path)

@@ -363,7 +363,7 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
         ),
         ({"model.py": FLAT}, "Net()(torch.randn(2, 3, 98, 98))"),
         ({"model.py": DEEP}, "Net()(torch.randn(2, 3, 128, 128))"),
-        ({"model.py": RANKED}, "Net()(torch.randn(4, 5, 5, 6))"),
+        ({"model.py": RANKED}, "Net()(torch.randn(2, 5, 5, 6))"),
         ({"model.py": CROSSED, "run.py": "from model import Net\nNet(6)"}, "Net(6)(torch.randn(2, 6,"),
         ({"model.py": LENGTHS, "parts/masks.py": MASK}, "Net(16)(torch.randint(0, 16, (2, 5)), torch."),
         (

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -95,9 +97,24 @@ def reading_names(facts: FunctionFacts) -> str | None:
 _ASKS_FOR_ONE = ("get", "setdefault", "pop", "update")
 
 
+_HIDDEN: ContextVar[bool] = ContextVar("imports are hidden", default=False)
+
+
+@contextmanager
+def hidden_imports() -> Iterator[None]:
+    """Mends are made for who hides from the program what they import."""
+    token = _HIDDEN.set(True)
+    try:
+        yield
+    finally:
+        _HIDDEN.reset(token)
+
+
 @answers("names")
 def listing_module(facts: FunctionFacts) -> str | None:
-    """What lists the names of the module, which an import that is added is one of."""
+    """What lists the names of the module and would see an import that is added."""
+    if _HIDDEN.get():
+        return None
     tree, text = facts.source.tree, facts.source.text
     if tree is None or not any(f"{name}(" in text for name in ("globals", *_READS_NAMES_BARE)):
         return None
