@@ -50,6 +50,8 @@ class Ahead:
         """Where the imports go on, the innermost module's last."""
         self._looked_at: set[str] = set()
         self._around = Surroundings((), None)
+        self._changed: list[str] = []
+        """Files that were seen to be others by now, and are not forgotten yet."""
         self._imports: NextImports | None = None
 
     # What the program asks for
@@ -64,18 +66,36 @@ class Ahead:
         """As `TextMender.mend`."""
         if not self._around.search:
             self._around = around
-        self._looked_at.add(path)
-        if changed := self._mender.changed():
-            self._mender.forget(changed)
+        self._look_for_changes()
+        if self._changed:
+            self._mender.forget(self._changed)
+            self._changed.clear()
             self._waiting.clear()
         made = self._waiting.pop(path, None)
         if made is None or made.text != text or made.among != self._running:
             self._put(self._running)
             made = _Made(text, {}, *self._mender.mend(text, path, texts, around))
+        return self._handed_out(path, made)
+
+    def ready(self, text: str, path: str, news: Mapping[str, str]) -> tuple[Outcome, Mapping[str, str]] | None:
+        """What `told` and `mend` would give where it waits already; None otherwise. Work on another file may go on."""
+        made, running = self._waiting.get(path), {**self._running, **news}
+        self._look_for_changes()
+        if made is None or self._changed or (made.text, made.among) != (text, running):
+            return None
+        self._running = running
+        del self._waiting[path]
+        return self._handed_out(path, made)
+
+    def _handed_out(self, path: str, made: _Made) -> tuple[Outcome, Mapping[str, str]]:
+        self._looked_at.add(path)
         if made.outcome.text is not None:
             self._running[path] = made.outcome.text
         self._running |= {other: mended.text for other, mended in made.outcome.elsewhere.items()}
         return made.outcome, made.read
+
+    def _look_for_changes(self) -> None:
+        self._changed += self._mender.changed()
 
     # What it will ask for
 
@@ -83,10 +103,10 @@ class Ahead:
         """Looks for the next modules in the text of one that runs now."""
         self._coming.append(self._imported(text, path))
 
-    def step(self, asked: Callable[[], str | None] = lambda: None) -> bool:
+    def step(self, waits: Callable[[str], bool] = lambda _: False) -> bool:
         """Mends one module ahead; False where none is to be expected, or none was asked for so far.
 
-        `asked` is the path of the file that the program asks for by now; for another one the work is dropped.
+        `waits` says whether the program waits for another file than one, for which the work on this one is dropped.
         """
         while self._around.search and self._coming and len(self._waiting) < _MOST_WAITING:
             path = next(self._coming[-1], None)
@@ -94,7 +114,7 @@ class Ahead:
                 self._coming.pop()
             elif path not in self._looked_at:
                 self._looked_at.add(path)
-                self._mend_ahead(path, asked)
+                self._mend_ahead(path, waits)
                 return True
         return False
 
@@ -103,9 +123,9 @@ class Ahead:
             self._imports = NextImports(self._mender.project, self._is_target)
         yield from self._imports.of(text, path)
 
-    def _mend_ahead(self, path: str, asked: Callable[[], str | None]) -> None:
+    def _mend_ahead(self, path: str, waits: Callable[[str], bool]) -> None:
         def go_on() -> None:
-            if asked() not in (None, path):
+            if waits(path):
                 raise _Wanted
 
         texts, before = _Known(self._overlay, self._is_target), dict(self._overlay)

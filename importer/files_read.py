@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 
 from graphmend.workspace.module_loader import ModuleLoader
 
 _Stamp = tuple[int, int] | None
+
+#: seconds in which a folder may be changed again without another time: the clock of a file system is a coarse one
+_RECENT = 2.0
 
 
 class FilesRead:
@@ -17,11 +21,15 @@ class FilesRead:
         self._read: dict[str, _Stamp] = {}
         self._missing: set[str] = set()
         """The names of modules that were not found."""
+        self._folders: dict[str, int] = {}
+        """Those in which something would be made first for one of them to be there, and when each was changed."""
 
     def find(self, module: str) -> tuple[str, str] | None:
         found = self._loader.find(module)
         if found is None:
-            self._missing.add(module)
+            if module not in self._missing:
+                self._missing.add(module)
+                self._watch(module)
         elif found[0] not in self._read:
             self._read[found[0]] = _stamp(found[0])
         return found
@@ -36,11 +44,20 @@ class FilesRead:
             if known != (now := _stamp(path)):
                 self._read[path] = now
                 found.append(path)
-        for module in list(self._missing):
-            if (there := self._loader.find(module)) is not None:
-                self._missing.discard(module)
-                found.append(there[0])
+        if any(known != _changed_at(folder) for folder, known in self._folders.items()):
+            missing, self._missing = self._missing, set()
+            self._folders = {}
+            found += [there[0] for module in sorted(missing) if (there := self.find(module)) is not None]
         return found
+
+    def _watch(self, module: str) -> None:
+        """A module comes with a new entry of the deepest folder on the way to it that is there."""
+        for folder in self._loader.search:
+            path = os.path.join(folder, *module.split("."))
+            while not os.path.isdir(path) and path != str(folder):
+                path = os.path.dirname(path)
+            if path not in self._folders:
+                self._folders[path] = _changed_at(path, _RECENT)
 
 
 def _stamp(path: str) -> _Stamp:
@@ -49,3 +66,12 @@ def _stamp(path: str) -> _Stamp:
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns
+
+
+def _changed_at(folder: str, recent: float = 0.0) -> int:
+    """When something was made or taken away in a folder, in nanoseconds; -1 where that is not told apart from later."""
+    try:
+        changed = os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
+    return -1 if changed > time.time_ns() - recent * 1e9 else changed

@@ -202,9 +202,9 @@ class _Requests:
             self._next = pickle.load(self._asked)
         return self._next is not None
 
-    def path(self) -> str | None:
-        """The file that is asked for now."""
-        return self._next[1] if self.wait(0) and self._next is not None else None
+    def now(self) -> tuple[str, str, Surroundings, dict[str, str]] | None:
+        """What is asked for at this time."""
+        return self._next if self.wait(0) else None
 
     def take(self) -> tuple[str, str, Surroundings, dict[str, str]]:
         assert self._next is not None
@@ -215,9 +215,22 @@ class _Requests:
 def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
     texts, requests = _Asked(asked, told), _Requests(asked)
     has_time = len(os.sched_getaffinity(0)) > 1
+
+    def waits(mended: str) -> bool:
+        """Does the program wait for another file than the one that is mended? It gets what is ready."""
+        while (request := requests.now()) is not None and request[1] != mended:
+            text, path, around, news = request
+            done = ahead.ready(text, path, news) if list(around.search) == sys.path else None
+            if done is None:
+                return True
+            requests.take()
+            _send(told, (_DONE, done))
+            ahead.follow(text, path)
+        return False
+
     while True:
         try:
-            while has_time and not requests.wait(0) and ahead.step(requests.path):
+            while has_time and not requests.wait(0) and ahead.step(waits):
                 pass
             if not requests.wait(IDLE_SECONDS):
                 return

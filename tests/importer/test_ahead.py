@@ -182,7 +182,7 @@ def test_work_on_another_file_than_the_program_waits_for_is_dropped(
     program, other, ahead = Program(folder), Program(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
     last = str(folder / "last.py")
-    while ahead.step(lambda: last):
+    while ahead.step(lambda path: path != last):
         pass
     made = _counted(monkeypatch)
     program.imports("first", ahead.mend)
@@ -190,6 +190,40 @@ def test_work_on_another_file_than_the_program_waits_for_is_dropped(
     plain = TextMender(unsafe=True)
     other.imports("first", plain.mend)
     assert program.imports("later", ahead.mend) == other.imports("later", plain.mend)
+
+
+def test_what_is_ready_is_handed_out_while_another_file_is_mended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
+    program.imports("__init__", ahead.mend)
+    got: list[tuple[Outcome, object]] = []
+
+    def waits(mended: str) -> bool:
+        """The program imports the first files once the work on a later one has begun."""
+
+        def ready(text: str, path: str, *_: object) -> tuple[Outcome, object]:
+            found = ahead.ready(text, path, program.texts)
+            assert found is not None, path
+            return found
+
+        if Path(mended).stem == "later" and not got:
+            for name in ("first", "helper"):
+                assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), {}) is None
+                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), {"/else.py": ""}) is None
+                got.append(program.imports(name, ready))
+        return False
+
+    made = _counted(monkeypatch)
+    while ahead.step(waits):
+        pass
+    plain = TextMender(unsafe=True)
+    assert got == [other.imports(name, plain.mend) for name in ("first", "helper")]
+    made.clear()
+    assert [program.imports(name, ahead.mend) for name in ORDER[3:]] == [
+        other.imports(name, plain.mend) for name in ORDER[3:]
+    ]
+    assert len(made) == len(ORDER[3:]), "nothing but by the other mender"
 
 
 def test_what_is_kept_is_not_made(folder: Path) -> None:
