@@ -63,9 +63,11 @@ class Place:
 class Permitted:
     """Which mends may be made, and which were made and taken back."""
 
-    def __init__(self, unsafe: bool, prefer_runtime: bool) -> None:
+    def __init__(self, unsafe: bool, prefer_runtime: bool, safe: Permitted | None = None) -> None:
+        """`safe` is what was permitted before, where only safe mends were."""
         self.unsafe, self._prefer_runtime = unsafe, prefer_runtime
-        self._refused: dict[tuple[str, str, str, str], str] = {}
+        self._for_good: dict[tuple[str, str, str, str], str] = safe._for_good if safe is not None else {}
+        self._refused = dict(self._for_good)
 
     def first(self, place: Place) -> tuple[Fix | None, str]:
         """The first mend that may be made, or why there is none: the last one that may not be, else a refusal, else
@@ -88,10 +90,20 @@ class Permitted:
                 return answer, ""
         return None, withheld or ("only shown" if shown else "no rewrite is known for this break")
 
-    def refuse(self, findings: Iterable[Finding], fix: Fix, facts: FunctionFacts, reason: str) -> None:
-        """Never make this mend of these findings again."""
+    @cached_property
+    def all(self) -> Permitted:
+        """The unsafe ones as well."""
+        return self if self.unsafe else Permitted(True, self._prefer_runtime, self)
+
+    def refuse(
+        self, findings: Iterable[Finding], fix: Fix, facts: FunctionFacts, reason: str, for_good: bool = False
+    ) -> None:
+        """Never make this mend of these findings again; `for_good` where unsafe mends are permitted, too."""
         for finding in findings:
-            self._refused[_mark(finding, fix, facts)] = reason
+            mark = _mark(finding, fix, facts)
+            self._refused[mark] = reason
+            if for_good:
+                self._for_good[mark] = reason
 
 
 def _mark(finding: Finding, fix: Fix, facts: FunctionFacts) -> tuple[str, str, str, str]:

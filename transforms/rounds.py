@@ -136,8 +136,11 @@ class Run:
 
     def to_the_end(self, unsafe: bool, prefer_runtime: bool = False) -> Permitted:
         """Makes every permitted mend that removes a break, the safe ones first; says what was permitted in the end."""
-        for allowed in (False, True) if unsafe else (False,):
-            permitted = Permitted(allowed, prefer_runtime)
+        permitted = Permitted(False, prefer_runtime)
+        while self.step(permitted):
+            pass
+        if unsafe:
+            permitted = Permitted(True, prefer_runtime, permitted)
             while self.step(permitted):
                 pass
         return permitted
@@ -189,7 +192,11 @@ class Run:
                 return
         self._revert(state)
         why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
-        permitted.refuse(choice.findings, choice.fix, choice.facts, f"`{choice.fix.rewrite}` {why}")
+        leads_nowhere = after is None or (
+            len(made) == 1 and not waits and not self._choose(after, permitted.all, known)
+        )
+        says = f"`{choice.fix.rewrite}` {why}"
+        permitted.refuse(choice.findings, choice.fix, choice.facts, says, leads_nowhere)
 
     def _uncovered(self, state: _State, together: list[_Choice], permitted: Permitted) -> bool:
         """Makes mends of one statement along with those of what they uncover, if fewer breaks are left then."""

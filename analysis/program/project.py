@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from graphmend.analysis.program.definitions import ModuleInfo
+from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
 from graphmend.analysis.syntax.source import Source
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Project:
         """Cache: the values of qualified names."""
         self.results: dict[Hashable, tuple[Value, Mapping[str, Value]]] = {}
         """Shared results of calls into these modules, with the arguments."""
+        self._missed: set[str | None] = set()
+        """Modules that were sought and not found: others may hold on to that."""
         self._for_itself: set[str] = set()
         """Modules that were read to be checked, and that no other module has imported."""
 
@@ -85,6 +87,8 @@ class Project:
             module = self._modules[name] = self.read(Source(text, path), name)
             if module is not None and self._lean:
                 module.release_trees()
+        if self._modules[name] is None:
+            self._missed.add(name)
         return self._modules[name]
 
     def alone(self, source: Source) -> ModuleInfo | None:
@@ -137,9 +141,17 @@ class Project:
 
     def forget(self, *paths: str) -> None:
         """Drop the modules of files that have changed, or that nobody needs any more, and what depends on them."""
-        for name, module in list(self._modules.items()):
-            if module is None or module.source.path in paths:
-                del self._modules[name]
+        missing = [name for name, module in self._modules.items() if module is None]
+        gone = [name for name, module in self._modules.items() if module is not None and module.source.path in paths]
+        named = {self.loader.module_name(path) for path in paths} if self._missed else set()
+        is_held = not (self._missed.isdisjoint(named) and self._for_itself.issuperset(gone))
+        self._missed -= named
+        for name in (*missing, *gone):
+            del self._modules[name]
+        for module in self._modules.values() if is_held else ():
+            if module is not None:
+                module.value_cache.clear()
+                _unresolve(module.classes.values())
         self.texts = {
             name: known for name, known in self.texts.items() if known is not None and known.path not in paths
         }
@@ -147,3 +159,11 @@ class Project:
         self.resolved.clear()
         self.results.clear()
         self._for_itself &= self._modules.keys()
+
+
+def _unresolve(classes: Iterable[ClassInfo]) -> None:
+    """Drop what classes have found in other modules."""
+    for cls in classes:
+        cls.attribute_cache.clear()
+        cls.chain = None
+        _unresolve(cls.classes.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
@@ -111,3 +113,35 @@ def test_driver_code_does_not_look_behind_every_module_of_a_front_door() -> None
         check(Source(folder.files["main.py"], "main.py"), project)
         read[parts] = sum(name.startswith("lib.part") for name, module in project._modules.items() if module)
     assert read == {3: 3, 40: 0}
+
+
+BEHIND = """
+import torch
+from lib import Base, helper
+
+class Net(Base):
+    @torch.compile
+    def forward(self, x: torch.Tensor):
+        return helper(self.scaled(x))
+"""
+PARTS = {
+    "lib/__init__.py": "from lib.base import Base\nfrom lib.part import helper\n",
+    "lib/base.py": "from lib.root import Root\n\nclass Base(Root):\n    pass\n",
+    "lib/root.py": "class Root:\n    def scaled(self, x):\n        return x\n",
+    "lib/part.py": "def helper(x):\n    return x\n",
+}
+
+
+@pytest.mark.parametrize("name", ["lib/root.py", "lib/part.py", "lib/new.py"])
+def test_a_changed_file_is_seen_through_those_that_pass_it_on(name: str) -> None:
+    texts = {**PARTS, "lib/__init__.py": PARTS["lib/__init__.py"].replace("part", "new")} if "new" in name else PARTS
+    folder = Folder(texts)
+    project = Project(folder)
+    found = []
+    for text in ("x", "x.sum().item()", "x"):
+        if text != "x" or found:
+            folder.files = {**texts, name: PARTS.get(name, PARTS["lib/part.py"]).replace("return x", f"return {text}")}
+            project.forget(name)
+        found.append(len(check(Source(BEHIND, "main.py"), project).elsewhere.get(name, ())))
+        project.forget("main.py")
+    assert found == [0, 1, 0]
