@@ -147,12 +147,21 @@ def test_a_return_is_not_called_a_break() -> None:
 
 
 WORDS = {
-    'assert (x > 0).all(), f"expected positive x, got {x.min():.2f}"': '"expected positive x, got {x.min()}"',
-    'assert (x > 0).all(), "bad rows: " + str(x.sum()) + " in all"': '"bad rows: {x.sum()} in all"',
-    'assert (x > 0).all(), "bad %s" % x.sum()': '"bad %s"',
-    'assert (x > 0).all(), "bad {}".format(x.sum())': '"bad {}"',
-    'if (x < 0).any():\n    raise ValueError(f"{x.shape[0]} rows")': '"{x.shape[0]} rows"',
+    'assert (x > 0).all(), f"expected positive x, got {x.min():.2f}"': '"expected positive x, got <x.min()>"',
+    'assert (x > 0).all(), "bad rows: " + str(x.sum()) + " in all"': '"bad rows: <x.sum()> in all"',
+    'assert (x > 0).all(), "bad %s" % x.sum()': '"bad <x.sum()>"',
+    'assert (x > 0).all(), "bad {}".format(x.sum())': '"bad <x.sum()>"',
+    'if (x < 0).any():\n    raise ValueError(f"{x.shape[0]} rows")': '"<x.shape[0]> rows"',
     "assert (x > 0).all(), x.sum()": '"assertion failed"',
+    'assert (x > 0).all(), "%d%% of %s" % (x.shape[0], "x")': "\"<x.shape[0]>% of <'x'>\"",
+    'assert (x > 0).all(), "{{}} {b} {}".format(x.sum(), b=x.dtype)': '"{} <x.dtype> <x.sum()>"',
+    # a counter of rounds is known while compiled, and the text stays one
+    'for i, row in enumerate(x):\n    assert (row > 0).all(), f"row {i:>2} of {{x}}: {row}"': (
+        'f"row {i:>2} of {{x}}: <row>"'
+    ),
+    'for i in range(2):\n    assert (x > i).all(), "round {}".format(i)': 'f"round {i}"',
+    'for i in range(2):\n    i = i + x.shape[0]\n    assert (x < i).all(), f"round {i}"': '"round <i>"',
+    'for i, row in enumerate(x, 1):\n    assert (row > 0).all(), f"row {i}"': '"row <i>"',
 }
 
 

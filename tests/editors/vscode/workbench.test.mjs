@@ -42,6 +42,9 @@ await inWorkbench({ files: { "pyproject.toml": "", "gate.py": GATE }, machine: {
   await lens.first().click();
   await lensSays("a checked lens", /3 graphs.*2 graph breaks.*verified on cpu/);
   log("checked by lens:", (await lens.allInnerTexts()).join());
+  const result = page.locator(".statusbar-item[id$='graphmend.result']");
+  const barSays = text => until(`the status bar: ${text}`, async () => (await result.innerText()).trim() === text);
+  await barSays("GraphMend: 2 graph breaks");
 
   const safe = await quickFix("print(", "Mend graph break: emit");
   await picture("quick-fix");
@@ -66,6 +69,7 @@ await inWorkbench({ files: { "pyproject.toml": "", "gate.py": GATE }, machine: {
   await vs.command("Verify File with TorchDynamo");
   await lensSays("a whole graph", /^1 graph, verified on cpu/);
   await until("no squiggle", async () => (await gate.locator(".squiggly-warning").count()) === 0);
+  await barSays("GraphMend: no graph breaks");
   await picture("lens");
   log("one graph:", (await lens.allInnerTexts()).join());
 

@@ -16,8 +16,9 @@ Legal when:
     catch the exception, and making its message has no effect.
 
 Differs in:
-    while compiled the exception is a RuntimeError whose message names values instead of showing them, on a GPU later
-    than the line itself. Plain Python raises what it raised. The other values, gradients and output stay the same.
+    while compiled the exception is a RuntimeError whose message names values instead of showing them, loop counters
+    aside, on a GPU later than the line itself. Plain Python raises what it raised. The other values, gradients and
+    output stay the same.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
-from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.fstrings import quoted
+from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, qualified
@@ -38,6 +38,7 @@ from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.operations.checks import CONDITIONS
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.raised_messages import message
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -207,7 +208,7 @@ def _asserted(
     if static and (statement.orelse or wrong):
         raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
     function = predicates.imports.name("torch._assert_async")
-    call = f"{function}({text}{message(said)})\n"
+    call = f"{function}({text}{message(facts, said)})\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
     test = code.line(statement.test)
@@ -224,7 +225,7 @@ def _held(facts: FunctionFacts, statement: ast.Assert | ast.Expr, predicates: Pr
     static, tests = split(facts, test)
     if not tests:
         raise NotATensorError("the assertion is not known to look at a tensor")
-    text = message(msg)
+    text = message(facts, msg)
     lines = [f"assert {predicates.code.line(s)}{text}" for s in static]
     for t in tests:
         known = not depends(facts, t)
@@ -243,30 +244,3 @@ def _asked(facts: FunctionFacts, statement: ast.Expr) -> tuple[ast.expr, ast.exp
 
 def _bracketed(test: str) -> str:
     return test if is_atom(test) else f"({test})"
-
-
-def message(node: ast.expr | None) -> str:
-    """The message in its author's words, as the second argument of the assertion: a value that stands in it is not
-    known while compiled, and what it is computed from is written in its place.
-    """
-    return f", {quoted((_words(node) if node is not None else None) or 'assertion failed')}"
-
-
-def _words(node: ast.expr) -> str | None:
-    """The text of a message, with `{x}` for the value of `x`; None where it is not known to be a text."""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=parts):
-            return "".join(_words(part) or "" for part in parts)
-        case ast.FormattedValue(value=value) | ast.Call(func=ast.Name(id="str" | "repr"), args=[value], keywords=[]):
-            return f"{{{shortened(value)}}}"
-        case ast.BinOp(left=left, op=ast.Add(), right=right) if (_words(left) or _words(right)) is not None:
-            return "".join(_words(part) or f"{{{shortened(part)}}}" for part in (left, right))
-        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
-            return text
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
-            return text
-        case ast.Call(func=ast.Name() | ast.Attribute(), args=[said]):  # assert c, ValueError("message")
-            return _words(said)
-    return None

@@ -31,7 +31,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
-from graphmend.transforms.rewrites.control_flow.assert_async import message
+from graphmend.transforms.rewrites.raised_messages import message
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -62,7 +62,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     given = [*call.args[at + 1 :], *(k.value for k in call.keywords if k.arg == "message")]
-    text = message(given[0].body if given and isinstance(given[0], ast.Lambda) else None)
+    text = message(facts, given[0].body if given and isinstance(given[0], ast.Lambda) else None)
     check = f"{imports.name('torch._assert_async')}({Code(facts.source).operand(call.args[at])}.all(){text})"
     new = f"if {imports.name('torch.compiler.is_compiling')}():\n    {check}\nelse:\n    {HOLE.format(0)}\n"
 
