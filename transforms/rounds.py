@@ -190,13 +190,19 @@ class Run:
             if after is not None and after.count < state.count:
                 self._keep(after, made, 1)
                 return
+        for_good = False
+        if after is not None and len(made) == 1 and not waits and self._has_a_statement(state, choice):
+            for_good = not self._choose(after, permitted.all, known)
         self._revert(state)
         why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
-        leads_nowhere = after is None or (
-            len(made) == 1 and not waits and not self._choose(after, permitted.all, known)
-        )
-        says = f"`{choice.fix.rewrite}` {why}"
-        permitted.refuse(choice.findings, choice.fix, choice.facts, says, leads_nowhere)
+        permitted.refuse(choice.findings, choice.fix, choice.facts, f"`{choice.fix.rewrite}` {why}", for_good)
+
+    @staticmethod
+    def _has_a_statement(state: _State, choice: _Choice) -> bool:
+        """Are there no other breaks in the statement of a mend, with whose mends it might do more?"""
+        own = {finding.key for finding in choice.findings}
+        others = (place for place in state.places(choice.finding.path) if place.finding.key not in own)
+        return all(place.facts is None or place.facts.statement is not choice.facts.statement for place in others)
 
     def _uncovered(self, state: _State, together: list[_Choice], permitted: Permitted) -> bool:
         """Makes mends of one statement along with those of what they uncover, if fewer breaks are left then."""
