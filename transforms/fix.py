@@ -38,7 +38,7 @@ DifferenceKind = Literal[
 
 DIFFERENCES: dict[DifferenceKind, str] = {
     "rounding": "numbers are computed in another order or precision, so that their last digits may differ",
-    "overflow": "a whole number beyond 64 bits, which Python's have no end at, wraps around",
+    "overflow": "a number beyond the range of its dtype, which Python's have not, wraps around or becomes infinite",
     "nan": "where a NaN is compared or sorted, the result may be another one",
     "dtype": "a tensor may have another dtype, which what takes it may refuse",
     "shape": "a tensor may have another shape",

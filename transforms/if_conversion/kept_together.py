@@ -81,16 +81,16 @@ def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) 
 def _as_wide_as_needed(
     facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]
 ) -> tuple[Taken, ScalarUses]:
-    uses = ScalarUses(facts, kept.dtype, rewrites=True)
+    uses = ScalarUses(facts, kept.dtype, rewrites=True, restates=True)
     ask(uses)
     if PROMOTES in uses.differences and (narrow := kept.narrowed()) is not None:
-        uses = ScalarUses(facts, narrow.dtype, rewrites=True)
+        uses = ScalarUses(facts, narrow.dtype, rewrites=True, restates=True)
         ask(uses)
         return narrow, uses
     wide = kept.widened() if uses.computes else None
     if wide is None:
         return kept, uses
-    wider = ScalarUses(facts, wide.dtype, rewrites=True)
+    wider = ScalarUses(facts, wide.dtype, rewrites=True, restates=True)
     ask(wider)
     if PROMOTES in wider.differences and not (uses.jumps and PROMOTES in uses.differences):
         return kept, uses

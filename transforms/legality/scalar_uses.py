@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.expression_text import shortened
@@ -18,7 +18,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.arithmetic import compares, handed_on, number_of
+from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
     OVERFLOW,
     PROMOTES,
@@ -50,18 +50,19 @@ class ScalarUses(Returned):
         *,
         rewrites: bool = False,
         says: bool = False,
+        restates: bool = False,
     ) -> None:
         """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it. With `says` numbers
-        that are only said may be written otherwise there, with `rewrites` other uses as well.
+        that are only said may be written otherwise there, with `rewrites` other uses as well, with `restates` `+=` too.
         """
         super().__init__(facts, rewrites=rewrites)
         self._within = within
-        self._may_say = says or rewrites
+        self._may_say, self._restates = says or rewrites, restates
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
         self._handed: list[frozenset[str]] = []
-        self._added_to: set[str] = set()
+        self._added_to: dict[ast.AugAssign, Hashable] = {}
 
     @answers("numbers")
     def follow(self, node: ast.expr) -> None:
@@ -202,7 +203,7 @@ class ScalarUses(Returned):
                 self.differences.append(Difference("type", says))
                 return
         self._steps(parent, node, dtype)
-        self._follow(parent, self._combined(dtype, parent.op, other, left=left))
+        self._follow(parent, self._combined(dtype, parent.op, other, left=left, number=node))
 
     # Tests
 
@@ -323,7 +324,7 @@ class ScalarUses(Returned):
                 if not self._says(node, dtype):
                     self._follow(node, dtype)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-                self._counts(node, name, dtype)
+                self._counts(node, dtype)
 
     def _says(self, node: ast.Name, dtype: Hashable) -> bool:
         """Is a number only written, or part of a message? It is taken out of its tensor there."""
@@ -359,15 +360,14 @@ class ScalarUses(Returned):
         if isinstance(value, Tensor) and not value.ndarray:
             self._changes(value, dtype, type(node.op))
         elif name is not None:
-            self._added_to.add(name)
             self._falls(node, dtype)
-            self._name(name, self._combined(dtype, node.op, target, left=False, known=value))
+            self._added_to[node] = found = self._combined(dtype, node.op, target, left=False, known=value)
+            self._name(name, found)
         else:
             raise NeedsPythonNumberError(f"`{shortened(node)}` counts in a Python number that outlives the region")
 
-    def _counts(self, node: ast.AugAssign, name: str, dtype: Hashable) -> None:
+    def _counts(self, node: ast.AugAssign, dtype: Hashable) -> None:
         """`s += value`, in place once `s` is a tensor."""
-        self._added_to.add(name)
         self._falls(node, dtype)
         value, kind = self.facts.value(node.value), dtype_kind(dtype)
         if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
@@ -377,7 +377,7 @@ class ScalarUses(Returned):
             raise NeedsPythonNumberError(f"`{shortened(node)}` makes another number of a whole one")
         if kind is None and not whole:
             self.differences.append(Difference("exception", f"`{shortened(node)}` raises for a whole number"))
-        self._combined(dtype, node.op, node.value, left=True)
+        self._added_to[node] = self._combined(dtype, node.op, node.value, left=True)
 
     def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
         """A tensor that is given a name has one more: what is added to one of them is added to all."""
@@ -387,6 +387,14 @@ class ScalarUses(Returned):
             self._handed.append(frozenset(names | others))
 
     def _check_names(self) -> None:
-        for names in self._handed:
-            if found := sorted(n for n in names if n in self._added_to):
-                raise NeedsPythonNumberError(f"`{found[0]}` is counted in, and has another name")
+        """What something else holds as well is counted anew, not in place."""
+        done: set[ast.AugAssign] = set()
+        while (node := next((n for n in self._added_to if n not in done), None)) is not None:
+            done.add(node)
+            name = node.target.id if isinstance(node.target, ast.Name) else ""
+            if not any(name in names for names in self._handed) and not is_held(self.facts, name):
+                continue
+            if not self._restates:
+                raise NeedsPythonNumberError(f"`{name}` is counted in, and something else holds it too")
+            self.counterparts[cast("ast.expr", node)] = counted_anew(self.facts, node)
+            self._name(name, self._added_to[node])

@@ -56,7 +56,7 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["requires-grad"]
     if field == "nan":  # other values, where a NaN is among them
         covering |= {"nan"}
-    if field == "beyond":  # where numbers are met that 64 bits do not hold
+    if field == "beyond":  # where numbers are met that a dtype does not hold
         covering |= {"overflow"}
     drawn = any(other.partition(" ")[0] == "rng" or " instead of " in other for other in seen)
     return covering | (KINDS["random"] if drawn else frozenset())

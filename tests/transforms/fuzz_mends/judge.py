@@ -122,15 +122,24 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
         found = [f"{what} {_BEFORE}" for what in found]
     if any("'nan'" in f"{seen.get('inputs')}{seen.get('value')}" for seen in (want, got)):
         found = [f"{what.removesuffix('data')}nan" if what.endswith(".data") else what for what in found]
-    elif any(_is_beyond(seen.get(part)) for seen in (want, got) for part in ("inputs", "value")):
+    elif any(_is_beyond(seen.get(part), _end(want)) for seen in (want, got) for part in ("inputs", "value")):
         found = [f"{what.removesuffix('data')}beyond" if what.endswith(".data") else what for what in found]
     return found
 
 
-def _is_beyond(seen: Any) -> bool:
-    """Is a finite number among these that 64 bits do not hold as a whole one?"""
+def _end(seen: dict[str, Any]) -> float:
+    """Where the numbers of the narrowest dtype among the inputs end, at most those of 64 bits."""
+    text = str(seen.get("inputs"))
+    return min([2.0**63, *(end for dtype, end in _ENDS.items() if f"'torch.{dtype}'" in text)])
+
+
+_ENDS = {"uint8": 2.0**8, "int8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31, "float16": 65520.0}
+
+
+def _is_beyond(seen: Any, end: float) -> bool:
+    """Is a finite number among these that a dtype does not hold?"""
     texts = re.findall(r"'-?(\d+(?:\.\d+)?(?:e\+\d+)?)'", str(seen))
-    return any(2.0**63 <= float(text) < math.inf for text in texts)
+    return any(end <= float(text) < math.inf for text in texts)
 
 
 def _warns_alike(want: Any, got: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.as_tensors import (
@@ -16,10 +17,13 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     OF_BOOL,
     POWER,
     PRECISION,
+    RANGE,
     WRAPS,
     exact_in,
     is_refused,
 )
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
+from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ def combined(
     *,
     left: bool,
     known: Value | None = None,
+    number: ast.expr | None = None,
 ) -> Combined:
     """A kept number of a dtype, on the left or right of an operator, and another number (whose value is `known`)."""
     kind, of = dtype_kind(dtype), number_of(facts, other, known)
@@ -57,9 +62,10 @@ def combined(
         raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is computed with a complex number")
     if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
         raise NeedsPythonNumberError("a bool is computed with as a number")
-    power = folded(other) if isinstance(op, ast.Pow) and left else None
-    if isinstance(power, (int, float)) and power < 0 and kind != "float" and of != "float":
-        raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is a power of which torch has none for whole numbers")
+    power = other if left else number
+    if isinstance(op, ast.Pow) and "float" not in (kind, of) and not _is_from_zero(facts, power):
+        says = f"`{ast.unparse(power or other)}` may be a negative power, of which torch has none for whole numbers"
+        raise NeedsPythonNumberError(says)
     differences: list[Difference] = []
     if kind is None and isinstance(op, (ast.Sub, ast.FloorDiv, ast.Mod, ast.Pow)):
         differences.append(OF_BOOL)
@@ -74,7 +80,28 @@ def combined(
         return Combined(result, dtype not in ("int64", "bool"), (*differences, *(() if exact else (WRAPS,))))
     if dtype == "float64" and of in NUMBER_TYPES and not rest:
         return Combined(result, False, tuple(differences))
-    return Combined(result, True, (*differences, PRECISION))
+    return Combined(result, True, (*differences, PRECISION, *((RANGE,) if _may_leave(dtype, op, of, other) else ())))
+
+
+def _may_leave(dtype: Hashable, op: ast.operator, of: str | None, other: ast.expr) -> bool:
+    """May a result be out of the range of a dtype that is narrow, or not known, where a Python number has none?"""
+    kind = dtype_kind(dtype)
+    if not isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.Pow)):
+        return False
+    if (kind == "float" and dtype not in ("float", "float16")) or (kind is not None and of == "float"):
+        return False
+    value = folded(other)
+    if isinstance(value, float) and abs(value) <= 1:  # no farther than the largest number is rounded
+        return isinstance(op, ast.Pow)
+    return not (isinstance(op, ast.Mult) and value in (0, 1))
+
+
+def _is_from_zero(facts: FunctionFacts, number: ast.expr | None) -> bool:
+    """Is a number proven not to be negative?"""
+    if number is None:
+        return False
+    value = folded(number)
+    return value >= 0 if isinstance(value, (int, float)) else constant(number) is None and not_negative(facts, number)
 
 
 def _computed_in(dtype: Hashable, kind: str | None, op: ast.operator, of: str | None) -> Hashable:
@@ -194,3 +221,89 @@ def handed_on(node: ast.expr) -> set[str]:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return handed_on(operand)
     return set()
+
+
+def counted_anew(facts: FunctionFacts, node: ast.AugAssign) -> Counterpart:
+    """`s = s + value` for `s += value`."""
+    assert isinstance(node.target, ast.Name)
+    literal = isinstance(node.value, ast.Constant)
+    value = Code(facts.source).operand(node.value) if literal else "{value}"
+    parts = (("target", node.target), *(() if literal else (("value", node.value),)))
+    return Counterpart(node.target, formula=f"{{target}} = {{target}} {_SIGNS[type(node.op)]} {value}", parts=parts)
+
+
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+}  # fmt: skip
+#: builtins, and folders of functions, that give a number of their own
+_OWN = frozenset(
+    f"builtins.{name}" for name in ("int", "float", "bool", "round", "len", "sum", "print", "str", "range")
+)
+_OWN_FOLDERS = ("torch", "math", "numpy")
+
+
+def is_held(facts: FunctionFacts, name: str) -> bool:
+    """May something that is no local name hold the very object that a name has: a list, or who is called?"""
+    for node in ast.walk(facts.function):
+        if not isinstance(node, ast.Name) or node.id != name:
+            continue
+        if _gives_on(facts, node) if isinstance(node.ctx, ast.Load) else _takes_over(facts, node):
+            return True
+    return False
+
+
+def _gives_on(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does something else get the very object of an expression? `handed_on` sees to names."""
+    match parent := facts.parent(node):
+        case ast.UnaryOp(op=ast.UAdd()) | ast.BoolOp() | ast.NamedExpr():
+            return _gives_on(facts, parent)
+        case ast.IfExp(test=test):
+            return test is not node and _gives_on(facts, parent)
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.FormattedValue() | ast.AugAssign() | ast.Expr():
+            return False
+        case ast.If() | ast.While() | ast.Assert() | ast.Attribute() | ast.Slice() | ast.Assign() | ast.AnnAssign():
+            return False
+        case ast.Subscript(slice=index):
+            return index is not node
+        case ast.Return():
+            scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try)
+            return next((a for a in facts.ancestors(parent) if isinstance(a, scopes)), None) is not facts.function
+        case ast.Call():
+            return not _is_own(facts, parent)
+    return True
+
+
+def _takes_over(facts: FunctionFacts, target: ast.Name) -> bool:
+    """Is a name bound to an object that a list or another object may have?"""
+    match facts.parent(target):
+        case ast.AugAssign():
+            return False
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.NamedExpr(value=value):
+            return _is_of_others(facts, value)
+        case ast.Tuple(elts=targets) as pair:
+            match facts.parent(pair):
+                case ast.Assign(value=ast.Tuple(elts=values)) if len(values) == len(targets):
+                    starred = any(isinstance(e, ast.Starred) for e in (*values, *targets))
+                    return starred or _is_of_others(facts, values[targets.index(target)])
+    return True
+
+
+def _is_of_others(facts: FunctionFacts, value: ast.expr) -> bool:
+    match value:
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Constant() | ast.Name():
+            return False
+        case ast.IfExp(body=body, orelse=orelse):
+            return _is_of_others(facts, body) or _is_of_others(facts, orelse)
+        case ast.BoolOp(values=values):
+            return any(_is_of_others(facts, v) for v in values)
+        case ast.Call(func=ast.Attribute(attr="item")):
+            return False
+        case ast.Call():
+            return not _is_own(facts, value)
+    return True
+
+
+def _is_own(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a call keep none of its arguments, and give an object of its own?"""
+    name = qualified(facts, call.func) or ""
+    return name in _OWN or (name.partition(".")[0] in _OWN_FOLDERS and not name.rpartition(".")[2].startswith("as"))

@@ -33,6 +33,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     POWER,
     PRECISION,
     PROMOTES,
+    RANGE,
     WRAPS,
     exact_in,
     holds,
@@ -163,10 +164,17 @@ class Meetings:
         return len(bindings(self.facts).get(like.id, [])) + (like.id in parameters(self.facts.function)) == 1
 
     def _combined(
-        self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
+        self,
+        dtype: Hashable,
+        op: ast.operator,
+        other: ast.expr,
+        *,
+        left: bool,
+        known: Value | None = None,
+        number: ast.expr | None = None,
     ) -> Hashable:
         """The dtype of the number and another number, computed as tensors."""
-        found = combined(self.facts, dtype, op, other, left=left, known=known)
+        found = combined(self.facts, dtype, op, other, left=left, known=known, number=number)
         self.differences += found.differences
         self.computes |= found.computes
         return found.dtype
@@ -211,7 +219,7 @@ class Meetings:
         if kind == "bool":
             raise NeedsPythonNumberError(f"`{shortened(node)}` of a bool needs a Python number")
         if kind is None:
-            self.differences.append(OF_BOOL)
+            self.differences += [OF_BOOL, RANGE]
         elif kind == "int" and dtype != "int64":
             self.computes = True
             self.differences.append(WRAPS)

@@ -9,21 +9,22 @@ After:
     return x * scale
 
 Legal when:
-    every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic,
-    comparisons that decide a branch (which is mended next), arguments of torch functions that accept tensors. What
-    is counted in has one name only. Where the number is only said, by output or in the message of an exception, it is
-    taken out there. The tensor is copied unless it is new and has no name: a number does not follow
-    what is written into the tensor later. It is widened where numbers are computed with, which Python does in 64 bits.
-    Among the numbers of which `torch.tensor` and its like make a tensor, 0-d tensors may stand as well. Numbers of
-    NumPy become 0-d tensors, too. A function of torch that takes none (`leaky_relu`, `huber_loss`, `add` with an
-    `alpha`, `roll`, `narrow`, the values of `topk`, ...) is written out with operations that do.
+    every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic, comparisons that
+    decide a branch (which is mended next), arguments of torch functions that accept tensors. What is counted in while
+    something else holds it is counted anew, `s = s + 1`. A power of whole numbers is not negative. Where the number is
+    only said, by output or in the message of an exception, it is taken out there. The tensor is copied unless it is
+    new and has no name: a number does not follow what is written into the tensor later. It is widened where numbers
+    are computed with, which Python does in 64 bits. Among the numbers of which `torch.tensor` and its like make a
+    tensor, 0-d tensors may stand as well. Numbers of NumPy become 0-d tensors, too. A function of torch that takes
+    none (`leaky_relu`, `huber_loss`, `add` with an `alpha`, `roll`, `narrow`, the values of `topk`, ...) is written
+    out with operations that do.
 
 Differs in:
-    a 0-d tensor may promote where a number does not; where its dtype is not known, or a double would promote,
-    numbers are computed in the tensor's precision, and whole numbers wrap around. A division by zero, a negative
-    power of whole numbers and a number too large for a dtype raise no more. A tensor made of numbers is of float32
-    whatever the default dtype. A quotient or a power may round in its last digit, and so may a function that is
-    written out; what is out of its range raises no more, or otherwise, and what `narrow` takes at a place is a
+    a 0-d tensor may promote where a number does not; where its dtype is not known, or a double would promote, numbers
+    are computed in the tensor's precision and range, beyond which they wrap around or become infinite. A division by
+    zero, a negative power of whole numbers and a number too large for a dtype raise no more. A tensor made of numbers
+    is of float32 whatever the default dtype. A quotient or a power may round in its last digit, and so may a function
+    that is written out; what is out of its range raises no more, or otherwise, and what `narrow` takes at a place is a
     copy. `float` no longer warns of a tensor that asks for gradients.
     Gradients stay as they are: the tensor is detached where it could bring any.
 """
