@@ -99,14 +99,6 @@ acts = {"relu": torch.relu, "tanh": torch.tanh}
 f = acts["relu"] if x.mean() > 0 else acts["tanh"]
 return f(x)
 
-# a_number_that_is_counted_in_has_another_name
-x = x.flatten().float()
-total = 0.0
-for i in range(3):
-    before = total
-    total += x[i].item()
-return x * total + x * before
-
 # a_bool_is_counted
 f = (x.flatten() > 0).any().item()
 return x.flatten().float() * (f + f)

@@ -268,6 +268,8 @@ def _gives_on(facts: FunctionFacts, node: ast.expr) -> bool:
         case ast.Return():
             scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try)
             return next((a for a in facts.ancestors(parent) if isinstance(a, scopes)), None) is not facts.function
+        case ast.Call(func=called, args=[_, _, *_]) if qualified(facts, called) in ("builtins.max", "builtins.min"):
+            return _gives_on(facts, parent)
         case ast.Call():
             return not _is_own(facts, parent)
     return True
