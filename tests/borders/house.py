@@ -174,8 +174,8 @@ FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
     "transforms/rewrites": {
-        "answers", "asked_again", "chosen_values", "decided_tests", "masked_losses", "raised_messages", "respelled",
-        "under_mask", "varied_numbers", "write_order",
+        "answers", "asked_again", "chosen_values", "decided_tests", "masked_losses", "named_parts",
+        "raised_messages", "respelled", "under_mask", "varied_numbers", "write_order",
     },
 }  # fmt: skip
 

@@ -179,3 +179,22 @@ def test_an_assertion_keeps_its_words(statement: str) -> None:
 def test_assertions_with_values_in_their_words() -> None:
     for statement in WORDS:
         judge(function(asserting(statement), inputs=_X), signs)
+
+
+DEVIATION = """\
+    picked = x > 0
+    return ((x[picked] - 1) ** 2).var() + 1
+"""
+SOMETIMES = """\
+    picked = x > 0
+    return x.sum() if x.dim() > 1 else ((x[picked] - 1) ** 2).var()
+"""
+
+
+@pytest.mark.torch
+def test_what_a_reduction_needs_again_and_again_has_a_name() -> None:
+    """Not where it is not always evaluated."""
+    mended = mend_text(function(DEVIATION, inputs=_X)).source.text
+    assert mended.count("** 2") == mended.count("    values = ") == mended.count("    count = ") == 1
+    assert mend_text(function(SOMETIMES, inputs=_X)).source.text.count("    values = ") == 0
+    judge(function(DEVIATION, inputs=_X), signs)

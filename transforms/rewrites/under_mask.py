@@ -60,11 +60,17 @@ class Elements:
     ) -> None:
         self.facts, self.found, self.nodes, self.inner = facts, found, nodes, inner
         self.differences: list[Difference] = []
+        self.parts: dict[str, str] = {}
+        """Texts that may stand in the new one more than once, with the names that they could have."""
+
+    def _part(self, text: str, name: str) -> str:
+        self.parts.setdefault(text, name)
+        return text
 
     def reduced(self, reduction: Reduction, imports: Imports) -> str:
         """The reduction's new text."""
         facts, code = self.facts, Code(self.facts.source)
-        where, mask = imports.name("torch.where"), aligned(facts, self.found)
+        where, mask = imports.name("torch.where"), self._part(aligned(facts, self.found), "aligned")
         plain = reduction.body in self.nodes
         self._check_again(reduction)
         picks = self._picks(reduction.body)
@@ -87,7 +93,12 @@ class Elements:
         if reduction.loss is not None and reduction.loss.bounded:
             self._check_bounds(reduction.loss, picks)
         tensors: dict[ast.expr, str] = {
-            n: f"{where}({mask}, {code.argument(t)}, 1)" if fills else code.operand(t) for n, t in picks.items()
+            n: self._part(
+                f"{where}({mask}, {code.argument(t)}, 1)", f"{t.id if isinstance(t, ast.Name) else 'kept'}_or_one"
+            )
+            if fills
+            else code.operand(t)
+            for n, t in picks.items()
         }
         tensors |= self.inner
         if (loss := reduction.loss) is not None:
@@ -104,7 +115,7 @@ class Elements:
                 return f"({each}.sum() / {self._count()})"
             over, dtype = self._wide(imports, loss.arguments[0])
             return f"({each}.sum({over}) / {self._count()}).to({dtype})"
-        text = code.argument(reduction.body, tensors)
+        text = self._part(code.argument(reduction.body, tensors), "values")
         return self._text(reduction, imports, mask, text)
 
     def _picks(self, body: ast.expr) -> dict[ast.expr, ast.expr]:
@@ -228,7 +239,7 @@ class Elements:
         """A standard deviation or variance, as torch defines it: of nothing, and of one element, it is NaN."""
         where, dim = imports.name("torch.where"), self._dims(reduction)
         whole = Code(self.facts.source).operand(self.found.mask if reduction.rows else self.found.tensor)
-        count = f"{whole}.sum()" if reduction.rows else self._count()
+        count = self._part(f"{whole}.sum()", "count") if reduction.rows else self._count()
         value = self.facts.value(reduction.body)
         if isinstance(value, Tensor) and (of := dtype_kind(value.dtype)) in ("int", "bool", "complex"):
             numbers = "complex" if of == "complex" else "whole"
@@ -240,7 +251,7 @@ class Elements:
         elif reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
             wide, dtype = self._wide(imports, self.found.tensor)
             precise, cast = f".to({wide.removeprefix('dtype=')})", f".to({dtype})"
-            text = f"{_operand(text)}{precise}"
+            text = self._part(f"{_operand(text)}{precise}", "precise")
         else:
             says = "a sum of half precision may be infinite where the deviation is not"
             self.differences.append(Difference("rounding", says))
@@ -249,7 +260,7 @@ class Elements:
             self.differences.append(Difference("exception", says))
         self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
         # what does not count stands at the mean: it adds to the number of elements alone
-        mean = f"{where}({mask}, {text}, 0).sum({dim}) / {count}"
+        mean = self._part(f"{where}({mask}, {text}, 0).sum({dim}) / {count}", "mean")
         spread = f"{where}({mask}, {text}, {mean}).{reduction.how}({f'{dim}, ' if dim else ''}correction=0)"
         free = count if constant(reduction.option) in (0, False) else f"({count} - 1).clamp(min=0)"
         share = f"({whole}.numel() / {free}{precise})"
@@ -282,8 +293,9 @@ class Elements:
         """How many elements are picked, as text."""
         mask, code = self.found.mask, Code(self.facts.source)
         if missing_dimensions(self.facts, self.found) == 0:
-            return f"{code.operand(mask)}.sum()"
-        return f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)}).sum()"
+            return self._part(f"{code.operand(mask)}.sum()", "count")
+        whole = f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)})"
+        return self._part(f"{whole}.sum()", "count")
 
     def _extremum(
         self, reduction: Reduction, imports: Imports, mask: str, text: str, operand: str, kind: str | None

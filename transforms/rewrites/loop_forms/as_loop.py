@@ -34,6 +34,7 @@ from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.named_parts import late
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -68,7 +69,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, found[0])
     if taken.of == "sum" and not (is_tensor(facts, taken.element) or number_type(facts, taken.element) == "int"):
         return refuse(NAME, f"`sum` of numbers like `{shortened(taken.element)}` may round otherwise")
-    if not named and (reason := _late(facts, taken.call)) is not None:
+    if not named and (reason := late(facts, taken.call)) is not None:
         return refuse(NAME, reason)
     code = Code(facts.source)
     result = code.text(statement.targets[0]) if isinstance(statement, ast.Assign) and named else fresh(facts, "found")
@@ -120,23 +121,6 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
         match made:
             case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[test], is_async=0) as generator]):
                 return _Taken(made, "list", "[]", element, generator) if depends(facts, test) else None
-    return None
-
-
-def _late(facts: FunctionFacts, call: ast.expr) -> str | None:
-    """Why a call cannot be evaluated in front of its statement; None where it can."""
-    child: ast.AST = call
-    for above in facts.ancestors(call):
-        if isinstance(above, ast.stmt):
-            simple = isinstance(above, (ast.Return, ast.Assign, ast.AnnAssign, ast.Expr))
-            head = isinstance(above, ast.If) and above.test is child
-            return None if simple or head else "the statement evaluates it again, or not always"
-        if isinstance(above, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension, ast.NamedExpr)):
-            return "it is not evaluated always, or not first"
-        beside = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(above) if n is not child]
-        if found := effects(facts, *(n for n in beside if isinstance(n, ast.expr))):
-            return f"{found[0]}, and would come later"
-        child = above
     return None
 
 

@@ -46,6 +46,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
 )
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.masked_losses import loss_of
+from graphmend.transforms.rewrites.named_parts import bare, named
 from graphmend.transforms.rewrites.under_mask import REDUCTIONS, Elements, NotReducibleError, Reduction, same_pick
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: list[ast.stmt]) -> Fix | Refusal:
     imports = Imports(facts)
     inner: dict[ast.expr, str] = {}
+    parts: dict[str, str] = {}
     differences: list[Difference] = []
     reductions: list[Reduction] = []
     waiting = list(uses)
@@ -90,6 +92,7 @@ def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: l
             if reduction.whole not in inner:
                 inner[reduction.whole] = elements.reduced(reduction, imports)
                 reductions.append(reduction)
+                parts |= elements.parts
                 differences += elements.differences
             waiting.remove(use)
     if dropped and not replaceable(facts, dropped):
@@ -101,10 +104,16 @@ def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: l
     ]
 
     def make() -> list[TextEdit]:
-        edits = [replace_expression(facts.source, whole, inner[whole]) for whole in outermost]
+        first, texts = named(facts, {whole: inner[whole] for whole in outermost}, parts)
+        edits = [*first, *(replace_expression(facts.source, n, _in_place(facts, n, text)) for n, text in texts.items())]
         return [*imports.edits(), *edits, *(deletion(facts, statement) for statement in dropped)]
 
     return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _in_place(facts: FunctionFacts, node: ast.expr, text: str) -> str:
+    """The new text of an expression, without brackets that its place does not need."""
+    return bare(text) if isinstance(facts.parent(node), (ast.Return, ast.Assign, ast.Tuple, ast.keyword)) else text
 
 
 def _inside(node: ast.expr, outer: ast.expr) -> bool:
