@@ -169,3 +169,8 @@ def test_what_a_path_reads_was_live(seed: int) -> None:
                 seen += 1
                 assert name in live.after[statement], (name, ast.unparse(statement), "\n".join(lines))
     assert seen > 1000
+
+
+def test_what_a_comprehension_or_a_lambda_binds_is_its_own() -> None:
+    body = ast.parse("a = [b for b in c for d in b if (e := d)]\nf = lambda g, h=i: g + j").body
+    assert LiveVariables(body).before == {"c", "i", "j"}

@@ -270,9 +270,25 @@ class LiveVariables:
 
 
 def _read(*nodes: ast.AST) -> frozenset[str]:
-    """Names that are read or deleted in nodes."""
-    every = [n for node in nodes for n in ast.walk(node)]
-    return frozenset(reads(*nodes) | {n.id for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)})
+    """Names of the scope that nodes stand in that they read or delete: not those that a comprehension or a lambda
+    binds for itself.
+    """
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Name():
+                found |= {node.id} if isinstance(node.ctx, (ast.Load, ast.Del)) else set()
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                found |= {name} | _read(value)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                own = _NOTHING.union(*(_stored(c.target) for c in node.generators))
+                found |= _read(node.generators[0].iter)  # the only part that is evaluated in front of its names
+                found |= _read(*ast.iter_child_nodes(node)) - own
+            case ast.Lambda(args=arguments, body=body):
+                found |= _read(arguments) | (_read(body) - {*parameters(node)})
+            case _:
+                found |= _read(*ast.iter_child_nodes(node))
+    return frozenset(found)
 
 
 def _stored(target: ast.AST) -> frozenset[str]:

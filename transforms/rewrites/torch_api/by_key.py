@@ -1,16 +1,18 @@
-"""Take the greatest by a key with `argmax` instead of by asking tensors which is greater.
+"""Take the greatest by a key with `argmax`, or numbers in order with `argsort`, instead of asking tensors.
 
 Before:
     best = max(range(len(feats)), key=lambda i: scores[i].item())
     chosen = max(ts, key=lambda t: t.norm())
+    order = sorted(range(len(feats)), key=lambda i: scores[i].item(), reverse=True)
 
 After:
     best = torch.stack([scores[i] for i in range(len(feats))]).argmax()
     chosen = torch.stack(ts).index_select(0, torch.stack([t.norm() for t in ts]).argmax().reshape(1)).squeeze(0)
+    order = torch.stack([scores[i] for i in range(len(feats))]).argsort(descending=True, stable=True).unbind()
 
 Legal when:
     the key is a lambda of one element, which gives a tensor without effects; what is chosen from are the numbers of a
-    `range`, where each use of the one chosen takes a 0-d tensor, or tensors in a list or tuple of this function, and
+    `range`, where each use of them takes a 0-d tensor, or tensors in a list or tuple of this function, and
     the one chosen is not changed in place.
 
 Differs in:
@@ -27,7 +29,7 @@ from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import called, is_tensor
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
@@ -53,14 +55,16 @@ _COPIED = (
 
 
 class _Choice(NamedTuple):
-    """`max(values, key=lambda name: key)`."""
+    """`max(values, key=lambda name: key)`, or `sorted`."""
 
     call: ast.Call
     values: ast.expr
     name: str
     key: ast.expr
     function: str
-    """Of torch."""
+    """What torch calls of the keys."""
+    several: bool = False
+    """Are they all taken, in order?"""
 
 
 @asks("effects", "memory", "numbers", "gradients", "names")
@@ -80,33 +84,40 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     code, imports = Code(facts.source), Imports(facts)
     stack = imports.name("torch.stack")
     clause = f"for {choice.name} in {code.text(choice.values)}"
-    place = f"{stack}([{code.argument(key)} {clause}]).{choice.function}()"
+    place = f"{stack}([{code.argument(key)} {clause}]).{choice.function}"
     differences = [Difference("exception", "nothing to choose from raises another exception")]
     if kind is None:
         differences.append(Difference("exception", "keys that are bools raise"))
     if kind != "int":
-        differences.append(Difference("nan", "a NaN is the greatest and the least"))
+        says = "NaN sorts as the greatest" if choice.several else "a NaN is the greatest and the least"
+        differences.append(Difference("nan", says))
     if not (isinstance(value, Tensor) and value.rank == 0):
         differences.append(Difference("exception", "keys of several elements raise no more"))
     if called(facts, choice.values, "builtins.range"):
-        return _number(facts, choice, place, imports, differences)
+        return _numbers(facts, choice, place, imports, differences)
     return _tensor(facts, choice, place, imports, differences)
 
 
 def _choice(facts: FunctionFacts) -> _Choice | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
-        match node:
-            case (
-                ast.Call(
-                    args=[values],
-                    keywords=[ast.keyword(arg="key", value=ast.Lambda(args=arguments, body=key))],
-                ) as call
-            ) if called(facts, call, "builtins.max", "builtins.min"):
-                plain = len(arguments.args) == 1 and not (arguments.vararg or arguments.kwarg or arguments.kwonlyargs)
-                if not plain or arguments.posonlyargs or arguments.defaults:
-                    return None
-                largest = called(facts, call, "builtins.max") is not None
-                return _Choice(call, values, arguments.args[0].arg, key, "argmax" if largest else "argmin")
+        if not isinstance(node, ast.Call) or len(node.args) != 1:
+            continue
+        call, options = node, {k.arg: k.value for k in node.keywords}
+        key, falls = options.pop("key", None), constant(options.pop("reverse", ast.Constant(False)))
+        if options or not isinstance(key, ast.Lambda) or not isinstance(falls, bool):
+            continue
+        several = called(facts, call, "builtins.sorted") is not None
+        if several and not called(facts, call.args[0], "builtins.range"):
+            return None  # of tensors: another form
+        if several or (called(facts, call, "builtins.max", "builtins.min") and len(node.keywords) == 1):
+            given = key.args
+            plain = len(given.args) == 1 and not (given.vararg or given.kwarg or given.kwonlyargs)
+            if not plain or given.posonlyargs or given.defaults:
+                return None
+            function = "argmax()" if called(facts, call, "builtins.max") else "argmin()"
+            if several:
+                function = f"argsort({'descending=True, ' if falls else ''}stable=True).unbind()"
+            return _Choice(call, call.args[0], given.args[0].arg, key.body, function, several)
     return None
 
 
@@ -118,16 +129,16 @@ def _asked(facts: FunctionFacts, key: ast.expr) -> ast.expr | None:
     return key if is_tensor(facts, key) else None
 
 
-def _number(
+def _numbers(
     facts: FunctionFacts, choice: _Choice, place: str, imports: Imports, differences: list[Difference]
 ) -> Fix | Refusal:
-    """One of the numbers of a `range` that begins with 0."""
+    """One of the numbers of a `range` that begins with 0, or all of them in order."""
     assert isinstance(choice.values, ast.Call)
     if len(choice.values.args) != 1:
         return refuse(NAME, f"`{ast.unparse(choice.values)}` does not count from 0")
     uses = ScalarUses(facts, "int64", rewrites=True)
     try:
-        uses.follow(choice.call)
+        (uses.parts if choice.several else uses.follow)(choice.call)
     except NeedsPythonNumberError as error:
         return refuse(NAME, str(error))
     if uses.also:

@@ -155,7 +155,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where what is used of the result are its elements."""
     around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
     call = next((c for n in around if (c := called(facts, n, "builtins.sorted"))), None)
-    if call is None or len(call.args) != 1:
+    if call is None or len(call.args) != 1 or called(facts, call.args[0], "builtins.range"):
         return None
     try:
         as_rows(facts, call)
@@ -168,7 +168,9 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     if keywords or not isinstance(falls, bool):
         return "only a plain sort has another form"
     options = "descending=True, stable=True" if falls else "stable=True"
-    rows = is_tensor(facts, call.args[0])
+    rows, among = is_tensor(facts, call.args[0]), facts.value(call.args[0])
+    if not rows and not (isinstance(among, Container) and isinstance(among.element, Tensor)):
+        return f"`{code.text(call.args[0])}` is not known to hold tensors alone"
     stack = "" if rows else imports.name("torch.stack")
     stacked = code.operand(call.args[0]) if rows else f"{stack}({code.argument(call.args[0])})"
     differences = [
