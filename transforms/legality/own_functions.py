@@ -15,6 +15,7 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.legality.names.replaced import is_lasting, is_written_as_data
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
@@ -161,6 +162,8 @@ def computes(facts: FunctionFacts, node: ast.Call) -> bool:
 
 def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
     tree = facts.source.tree
+    if not _is_still_named(facts, node.func):
+        return False
     if not is_plain(function, tree):
         return is_the_one(function, tree) and does_method(function, tree).pure
     given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
@@ -168,6 +171,17 @@ def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
     # what gives a tensor computes with tensors, whatever else is not known of them
     objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
     return (plain or (isinstance(facts.value(node), Tensor) and not objects)) and only_computes(function.info)
+
+
+def _is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:
+    """Does a name of the module mean what it was bound to first: the function, or the module whose function it is?"""
+    tree = facts.source.tree
+    match function:
+        case ast.Name(id=name):
+            return name in locals_of(facts.function) or is_lasting(name, tree)
+        case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in facts.names:
+            return is_lasting(name, tree) and not is_written_as_data(attr, tree)
+    return True
 
 
 def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:

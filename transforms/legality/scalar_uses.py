@@ -210,7 +210,7 @@ class ScalarUses(Returned):
     def _compare(self, parent: ast.Compare, node: ast.expr, dtype: Hashable) -> None:
         for other in (parent.left, *parent.comparators):
             if other is not node:
-                self._compared(other, dtype)
+                self._compared(other, dtype, node)
         if any(isinstance(o, _ORDERED) for o in parent.ops):
             self._order(node, dtype)
         if not isinstance(self.facts.value(parent), Tensor):

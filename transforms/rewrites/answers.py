@@ -15,6 +15,7 @@ from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import listing_module, observed, overloading, reading_names, telling
 from graphmend.transforms.legality.in_place import recomputed
+from graphmend.transforms.legality.names.replaced import replaced_in_torch
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.legality.totality import uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
@@ -59,6 +60,8 @@ class Rewrite:
             answer = _differing(answer, [Difference("callers", says) for says in sorted(asked.granted)])
         if (overloads := overloading(facts)) is not None:
             return refuse(self.name, f"`{overloads}` may do something else where torch's operations are called")
+        if (other := replaced_in_torch(facts.source.tree, tuple(facts.names.items()))) is not None:
+            return refuse(self.name, f"`{other}` puts something else in the place of what torch has")
         kinds = {difference.kind for difference in answer.differences}
         if answer.applicability != "display" and (teller := telling(facts, kinds)) is not None:
             return refuse(self.name, f"`{teller}` would tell the difference")

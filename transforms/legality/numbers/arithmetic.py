@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.as_tensors import (
     BY_ZERO,
+    NOT_FINITE,
     OF_BOOL,
     POWER,
     PRECISION,
@@ -80,7 +81,9 @@ def combined(
         return Combined(result, dtype not in ("int64", "bool"), (*differences, *(() if exact else (WRAPS,))))
     if dtype == "float64" and of in NUMBER_TYPES and not rest:
         return Combined(result, False, tuple(differences))
-    return Combined(result, True, (*differences, PRECISION, *((RANGE,) if _may_leave(dtype, op, of, other) else ())))
+    return Combined(
+        result, True, (*differences, PRECISION, *((RANGE, NOT_FINITE) if _may_leave(dtype, op, of, other) else ()))
+    )
 
 
 def _may_leave(dtype: Hashable, op: ast.operator, of: str | None, other: ast.expr) -> bool:
@@ -309,3 +312,31 @@ def _is_own(facts: FunctionFacts, call: ast.Call) -> bool:
     """Does a call keep none of its arguments, and give an object of its own?"""
     name = qualified(facts, call.func) or ""
     return name in _OWN or (name.partition(".")[0] in _OWN_FOLDERS and not name.rpartition(".")[2].startswith("as"))
+
+
+#: methods whose result has the tensor's dtype, or is whole where the tensor is
+_KEEP_DTYPE = frozenset(
+    "sum prod mean amax amin max min cumsum squeeze unsqueeze view reshape flatten detach clone contiguous".split()
+)
+
+
+def of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """A name or an attribute in the expression of a tensor that has its dtype, if that is floating, and is whole
+    otherwise as well; None where none is known.
+    """
+    match node:
+        case ast.Name() | ast.Attribute():
+            return node
+        case ast.UnaryOp(op=ast.USub(), operand=inner) | ast.Subscript(value=inner):
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr=attr), keywords=keywords) if (
+            attr in _KEEP_DTYPE and method(facts, node, attr) and all(k.arg in ("dim", "keepdim") for k in keywords)
+        ):
+            pass
+        case ast.Call(args=[_, inner, other], keywords=[]) if (
+            called(facts, node, "torch.where") and type(constant(other)) is int
+        ):
+            pass
+        case _:
+            return None
+    return of_its_dtype(facts, inner) if isinstance(facts.value(inner), Tensor) else None

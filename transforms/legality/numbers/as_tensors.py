@@ -18,9 +18,11 @@ _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
 
 PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
 COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
-UNORDERED = Difference("exception", "comparing a complex number raises another exception")
+BEYOND_DOUBLE = Difference("overflow", "whole numbers of more than 53 bits are compared as the nearest doubles")
+UNORDERED = Difference("exception", "comparing a complex number raises no more, or another exception")
 WRAPS = Difference("overflow", "whole numbers of more than 64 bits, which Python has, wrap around")
 RANGE = Difference("overflow", "a number beyond the range of the tensor's dtype wraps around, or becomes infinite")
+NOT_FINITE = Difference("nan", "what is computed further of a number that became infinite may be NaN")
 PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
 IMAGINARY = Difference("dtype", "a complex number loses its imaginary part where it meets a real tensor")
 HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")

@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Val
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method, qualified
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers.arithmetic import (
@@ -21,8 +21,10 @@ from graphmend.transforms.legality.numbers.arithmetic import (
     is_narrow,
     is_rounded,
     number_of,
+    of_its_dtype,
 )
 from graphmend.transforms.legality.numbers.as_tensors import (
+    BEYOND_DOUBLE,
     COMPARED,
     HALF,
     IMAGINARY,
@@ -46,6 +48,7 @@ from graphmend.transforms.legality.operations import numeric
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 #: functions of a number that give whole ones
 _STEPS = frozenset({"int", "round"}) | WHOLE
 
@@ -224,22 +227,64 @@ class Meetings:
             self.computes = True
             self.differences.append(WRAPS)
 
-    def _compared(self, other: ast.expr, dtype: Hashable) -> None:
+    def _compared(self, other: ast.expr, dtype: Hashable, number: ast.expr | None = None) -> None:
+        """The number, which is written as `number` where it is an operand, and another one, or a tensor."""
         value = self.facts.value(other)
         if isinstance(value, Tensor):
-            if unlike(value, dtype) is not None:
+            if unlike(value, dtype) is None or (number is not None and self._is_out_of(number, other)):
+                return
+            if number is None or not self._casts(number, other, dtype):
                 self.differences.append(COMPARED)
         elif is_refused(_written(other, value)):
             raise NeedsPythonNumberError(f"`{shortened(other)}` is more than a tensor can hold")
         elif (
             dtype_kind(dtype) == "int"
-            and isinstance(number := _written(other, value), int)
-            and not exact_in(number, dtype)
+            and isinstance(number_ := _written(other, value), int)
+            and not exact_in(number_, dtype)
         ):
             raise NeedsPythonNumberError(f"`{shortened(other)}` may wrap around in the tensor's dtype")
         elif not self._comparable(other, value, dtype):
             self.computes = True
-            self.differences.append(COMPARED)
+            if number is None or not self._compares_as_double(number, other, value, dtype):
+                self.differences.append(COMPARED)
+
+    def _compares_as_double(self, number: ast.expr, other: ast.expr, value: Value, dtype: Hashable) -> bool:
+        """Is the number written as the double that Python compares, where another number stands on the other side?
+        Whole numbers keep their order among doubles, up to those that are no double themselves.
+        """
+        literal, comparison = _written(other, value), self.facts.parent(number)
+        known = isinstance(value, Scalar) or (isinstance(value, Static) and value.type in NUMBER_TYPES)
+        known |= isinstance(literal, (bool, int, float))
+        before = self.counterparts.get(number, Counterpart(number))
+        plain = self.rewrites and known and before == Counterpart(number) and isinstance(comparison, ast.Compare)
+        if not plain or not self._is_taken(number, set()):
+            return False
+        assert isinstance(comparison, ast.Compare)
+        kind = dtype_kind(dtype)
+        if kind in ("float", "int", "bool") or any(isinstance(op, _ORDERS) for op in comparison.ops):
+            form = replace(before, suffix=".double()")
+        elif isinstance(number, ast.Name):  # a complex number may be equal, too
+            text = "{number}.to(torch.promote_types({number}.dtype, torch.float64))"
+            form = replace(before, formula=text, parts=(("number", number),))
+        else:
+            return False
+        if kind != "float" and not (isinstance(literal, (bool, int, float)) and exact_in(literal, "float64")):
+            self.differences.append(BEYOND_DOUBLE)
+        self.counterparts[number] = form
+        return True
+
+    def _is_out_of(self, number: ast.expr, other: ast.expr) -> bool:
+        """Is a number taken out of the tensor that it meets, or a part of it, so that it is of its dtype?"""
+        bound = bindings(self.facts).get(number.id, []) if isinstance(number, ast.Name) else []
+        if isinstance(number, ast.Name):
+            if len(bound) != 1 or bound[0].value is None or bound[0].part or _is_added_to(self.facts, number.id):
+                return False
+            number = bound[0].value
+        match number:
+            case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[]):
+                like = of_its_dtype(self.facts, other)
+                return like is not None and self._is_dtype_of(like, tensor)
+        return False
 
     def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
         """Does the tensor compare with a number as Python does?"""
@@ -273,7 +318,7 @@ class Meetings:
                 raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
             self._meets(exponent, dtype, ast.Pow, left=True, number=node, other=arguments[1])
         elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
-            self._compared(arguments[0], dtype)
+            self._compared(arguments[0], dtype, node)
         elif (last in numeric.BOUNDS or changed in numeric.BOUNDS) and of is not None:
             if len(arguments) + len(call.keywords) != 2:
                 self._clamps(call, arguments, last)
@@ -337,37 +382,9 @@ class Meetings:
         return result.dtype
 
 
-#: methods whose result has the tensor's dtype, or is whole where the tensor is
-_KEEP_DTYPE = frozenset(
-    "sum prod mean amax amin max min cumsum squeeze unsqueeze view reshape flatten detach clone contiguous".split()
-)
-
-
 def _written(node: ast.expr, value: Value) -> object:
     """The number that an expression always is; None where that is not known."""
     return value.value if isinstance(value, Const) else folded(node)
-
-
-def of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
-    """A name or an attribute in the expression of a tensor that has its dtype, if that is floating, and is whole
-    otherwise as well; None where none is known.
-    """
-    match node:
-        case ast.Name() | ast.Attribute():
-            return node
-        case ast.UnaryOp(op=ast.USub(), operand=inner) | ast.Subscript(value=inner):
-            pass
-        case ast.Call(func=ast.Attribute(value=inner, attr=attr), keywords=keywords) if (
-            attr in _KEEP_DTYPE and method(facts, node, attr) and all(k.arg in ("dim", "keepdim") for k in keywords)
-        ):
-            pass
-        case ast.Call(args=[_, inner, other], keywords=[]) if (
-            called(facts, node, "torch.where") and type(constant(other)) is int
-        ):
-            pass
-        case _:
-            return None
-    return of_its_dtype(facts, inner) if isinstance(facts.value(inner), Tensor) else None
 
 
 def _is_added_to(facts: FunctionFacts, name: str) -> bool:

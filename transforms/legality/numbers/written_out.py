@@ -15,10 +15,10 @@ from graphmend.transforms.code.qualified_names import constant, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.memory import written_to
-from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, of_its_dtype
 from graphmend.transforms.legality.numbers.as_tensors import PROMOTES
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
-from graphmend.transforms.legality.numbers.meetings import Meetings, of_its_dtype
+from graphmend.transforms.legality.numbers.meetings import Meetings
 from graphmend.transforms.legality.operations import formulas
 from graphmend.transforms.legality.speculation import repeatable
 
@@ -86,19 +86,19 @@ class WrittenOut(Meetings):
         if last == "linspace" and (place in (0, 1) or named in ("start", "end")):
             return  # takes both
         if like is not None and (place == like.place or named == like.parameter):
-            self._like(call, node, arguments[0], like.difference)
+            self._like(call, node, arguments[0], like.differences)
         elif not self.rewrites or not (
             self._formula(call, arguments, node, dtype, last) or self._part(call, arguments, node, dtype, last)
         ):
             super()._torch(call, node, dtype, last, method=method)
 
-    def _like(self, call: ast.Call, node: ast.expr, tensor: ast.expr, difference: Difference) -> None:
+    def _like(self, call: ast.Call, node: ast.expr, tensor: ast.expr, differences: Iterable[Difference]) -> None:
         """A number that must have the dtype of a tensor."""
         if not self.rewrites or not repeatable(self.facts, tensor):
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         before = self.counterparts.get(node, Counterpart(node))
         self.counterparts[node] = replace(before, like=of_its_dtype(self.facts, tensor) or tensor, floating=True)
-        self.differences.append(difference)
+        self.differences += differences
 
     def _formula(self, call: ast.Call, arguments: list[ast.expr], node: ast.expr, dtype: Hashable, last: str) -> bool:
         """A function of each element."""

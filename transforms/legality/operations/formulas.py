@@ -115,12 +115,18 @@ class Like(NamedTuple):
 
     place: int
     parameter: str
-    difference: Difference
+    differences: tuple[Difference, ...]
 
 
+_WEIGHT = (
+    Difference("rounding", "the weight is of the tensor's own precision"),
+    Difference(
+        "exception", "a complex weight of a real tensor warns, and loses its imaginary part, or raises otherwise"
+    ),
+)
 LIKE = {
-    "quantile": Like(1, "q", _COMPILED),
-    "nanquantile": Like(1, "q", _COMPILED),
-    "lerp": Like(2, "weight", Difference("rounding", "the weight is of the tensor's own precision")),
-    "lerp_": Like(2, "weight", Difference("rounding", "the weight is of the tensor's own precision")),
+    "quantile": Like(1, "q", (_COMPILED,)),
+    "nanquantile": Like(1, "q", (_COMPILED,)),
+    "lerp": Like(2, "weight", _WEIGHT),
+    "lerp_": Like(2, "weight", _WEIGHT),
 }

@@ -129,19 +129,28 @@ def _is_last_target(facts: FunctionFacts, value: ast.expr, name: str) -> bool:
     return False
 
 
+_SAME_NUMBERS = frozenset({"item", "clone", "long", "detach", "flatten", "view", "reshape"})
+
+
 @answers("domain")
 def not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
     """Is a bound never below zero: a count, a place, or a number that is written out?"""
     match bound:
         case ast.Name(id=name):
             one = _always(facts, name)
-            return one is not None and not one.part and one.value is not None and not_negative(facts, one.value)
+            if one is None or one.value is None:
+                return False
+            if one.part:
+                return _sorts(facts, one.value) and _is_last_target(facts, one.value, name)
+            return not_negative(facts, one.value)
+        case ast.Attribute(value=of, attr="indices"):
+            return _sorts(facts, of)
         case ast.Call(keywords=keywords) if any(k.arg in ("dtype", "out") for k in keywords):
             return False
-        case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "count_nonzero")):
+        case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "argsort" | "count_nonzero" | "multinomial")):
             return _is_torch(facts, bound)
         case ast.Call(func=ast.Attribute(value=of, attr="sum")):
             return _is_torch(facts, bound) and kind(facts, of) == "bool"
-        case ast.Call(func=ast.Attribute(value=of, attr="item" | "clone" | "long" | "detach")):
+        case ast.Call(func=ast.Attribute(value=of, attr=attr)) if attr in _SAME_NUMBERS:
             return not_negative(facts, of)
     return constant(bound) is not None

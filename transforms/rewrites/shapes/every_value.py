@@ -20,8 +20,8 @@ Legal when:
 
 Differs in:
     the body runs for every index, for one that no element has on nothing, or not; parameters that it uses get zeros for
-    gradients instead of None. A value that is no index raises no more. One below zero raises as the index of a tensor;
-    as the index of a list, where it counts from the end, its rows are passed over.
+    gradients instead of None. A value that is no index raises no more. One below zero, which counts from the end,
+    raises where it is not known that there is none.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from graphmend.transforms.code.text_edits import HOLE, merged_edit, replace_expr
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.rewrites.answers import asks, offer, prepare, refuse
 
 if TYPE_CHECKING:
@@ -53,11 +54,12 @@ _DIFFERENCES = (
     Difference("evaluation", "the body runs for every index of the list, where no element has it on nothing"),
     Difference("zero-gradients", "parameters of an index that no element has get zeros for gradients instead of None"),
     Difference("exception", "a value that is no index of the list raises no more"),
-    Difference("state", "rows of a value below zero, an index that counts from the end of the list, are passed over"),
 )
+#: an index that counts from the end: the loop would pass over its rows
+_BELOW = Difference("exception", "a value below zero, an index that counts from the end of the list, raises")
 
 
-@asks("effects", "memory", "order", "names")
+@asks("effects", "memory", "order", "domain", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not (isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not loop.orelse):
@@ -73,14 +75,30 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         except HasEffectError:
             return refuse(NAME, str(error))
 
+    counted = not_negative(facts, ast.Name(values, ast.Load()))
+    if not (counted or replaceable(facts, [loop])):
+        return refuse(NAME, "the loop shares its line with another statement")
+
     def make() -> list[TextEdit]:
         source = facts.source
         every = f"range(len({Code(source).text(body.modules)}))"
         edits = [replace_expression(source, loop.iter, every)]
         edits += [replace_expression(source, call, body.index) for call in body.numbers]
-        return [merged_edit(source, loop, edits)]
+        merged = merged_edit(source, loop, edits)
+        if counted:
+            return [merged]
+        imports = Imports(facts)
+        indent = source.text.splitlines()[loop.lineno - 1][: loop.col_offset]
+        newline = "\r\n" if "\r\n" in source.text else "\n"
+        return [*imports.edits(), TextEdit(merged.span, f"{_held(imports, values)}{newline}{indent}{merged.text}")]
 
-    return offer(NAME, "loop over every module of the list", facts, make, [*_DIFFERENCES, *body.differences])
+    differences = [*_DIFFERENCES, *(() if counted else (_BELOW,)), *body.differences]
+    return offer(NAME, "loop over every module of the list", facts, make, differences)
+
+
+def _held(imports: Imports, values: str) -> str:
+    """The assertion that no value is below zero."""
+    return f'{imports.name("torch._assert_async")}(({values} >= 0).all(), "`{values}` holds indices")'
 
 
 def _values(facts: FunctionFacts, node: ast.expr) -> str | None:
@@ -130,8 +148,7 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
-        # one below zero would count from the end: the loop would pass over it
-        lines = f'{imports.name("torch._assert_async")}(({values} >= 0).all(), "`{values}` holds indices")\n'
+        lines = f"{_held(imports, values)}\n"
         lines += f"for {index} in range({code.operand(of)}.shape[{dim}]):\n"
         lines += f"    if ({values} == {index}).any():\n        {HOLE.format(0)}\n"
         return [*imports.edits(), replace_statements(facts.source, [loop], lines, loop.body)]

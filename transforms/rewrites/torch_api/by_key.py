@@ -50,6 +50,7 @@ _COPIED = (
     Difference("aliasing", "the one chosen is a copy"),
     Difference("strides", "the one chosen is dense memory"),
     Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
+    Difference("overflow", "what a narrower dtype of them would wrap around does not in the promoted one"),
     Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None"),
 )
 

@@ -179,6 +179,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         Difference("aliasing", "what is taken out of the list is a copy"),
         Difference("strides", "what is taken out of the list is dense memory"),
         Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
+        Difference("overflow", "what a narrower dtype of them would wrap around does not in the promoted one"),
         Difference("zero-gradients", "tensors that are not taken out get zeros for gradients instead of None"),
     ]
     lost = "under no_grad what is taken out loses its gradient history"
