@@ -16,6 +16,7 @@ from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, Te
 from graphmend.transforms.legality.context import listing_module, observed, overloading, reading_names, telling
 from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
+from graphmend.transforms.legality.outside.callers import written_by_callers
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.legality.totality import uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
@@ -65,6 +66,8 @@ class Rewrite:
         kinds = {difference.kind for difference in answer.differences}
         if answer.applicability != "display" and (teller := telling(facts, kinds)) is not None:
             return refuse(self.name, f"`{teller}` would tell the difference")
+        if "aliasing" in kinds and (written := written_by_callers(facts)) is not None:
+            return refuse(self.name, f"a caller changes `{written}` in place, and would change, or see, a copy")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:

@@ -38,6 +38,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred, is_warning
+from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
@@ -181,6 +182,8 @@ def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
         and any(k.arg == "level" for k in call.keywords)
     ):
         return "a level that is given by name is not told apart from the message"
+    if (changed := told(facts)) is not None:
+        return f"code that output runs changes `{changed}`, which would be read before that"
     if own := _overriding(facts, call.func):
         return f"`{own}` has methods of its own, which look for the line that called them"
     return None

@@ -25,6 +25,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.randomness.kept_draws import left_out
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
@@ -75,6 +76,8 @@ def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str 
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         if is_emitted(facts, statement.value):
             return ""
+        if finding.code in OUTPUT and (changed := told(facts)) is not None:
+            return f"code that output runs changes `{changed}`, which is read here"
         if finding.code in (*OUTPUT, "GM206") or outward(facts, statement.value):
             return None
         return f"code of the region may read what `{ast.unparse(statement.value.func)}` changes"

@@ -1,0 +1,1 @@
+"""What code outside of a function does with what it gives and writes."""
