@@ -237,10 +237,8 @@ class Meetings:
                 self.differences.append(COMPARED)
         elif is_refused(_written(other, value)):
             raise NeedsPythonNumberError(f"`{shortened(other)}` is more than a tensor can hold")
-        elif (
-            dtype_kind(dtype) == "int"
-            and isinstance(number_ := _written(other, value), int)
-            and not exact_in(number_, dtype)
+        elif isinstance(literal := _written(other, value), int) and not exact_in(
+            literal, dtype if dtype_kind(dtype) == "int" else "float64"
         ):
             raise NeedsPythonNumberError(f"`{shortened(other)}` may wrap around in the tensor's dtype")
         elif not self._comparable(other, value, dtype):
