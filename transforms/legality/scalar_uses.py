@@ -116,7 +116,7 @@ class ScalarUses(Returned):
             case ast.BoolOp():
                 self._test(parent, dtype)
             case ast.UnaryOp(op=ast.Not()):
-                self._test(parent, "bool")
+                self._test(parent, self._negated(parent, node))
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
                 self.asks.append(parent)  # a branch on a tensor
             case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):

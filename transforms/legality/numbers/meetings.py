@@ -48,6 +48,7 @@ from graphmend.transforms.legality.operations import numeric
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_TESTS = (ast.If, ast.While, ast.Assert, ast.BoolOp, ast.UnaryOp, ast.comprehension)
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 #: functions of a number that give whole ones
 _STEPS = frozenset({"int", "round"}) | WHOLE
@@ -245,6 +246,14 @@ class Meetings:
             self.computes = True
             if number is None or not self._compares_as_double(number, other, value, dtype):
                 self.differences.append(COMPARED)
+
+    def _negated(self, negation: ast.UnaryOp, number: ast.expr) -> Hashable:
+        """`not number`, of which Python makes a bool where nothing but a test asks for it."""
+        above = self.facts.parent(negation)
+        asked = isinstance(above, _TESTS) or (isinstance(above, ast.IfExp) and above.test is negation)
+        if self.rewrites and not asked:
+            self.counterparts[negation] = Counterpart(negation, formula="({number} == 0)", parts=(("number", number),))
+        return "bool"
 
     def _compares_as_double(self, number: ast.expr, other: ast.expr, value: Value, dtype: Hashable) -> bool:
         """Is the number written as the double that Python compares, where another number stands on the other side?
