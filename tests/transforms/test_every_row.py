@@ -63,6 +63,15 @@ FORMS = {
                 out[rows] = layer(x[rows])
         return out * 2
 """,
+    "in_front": """
+        for e in range(5):
+            at, rows = torch.where(mask[e])
+            if rows.shape[0] == 0:
+                continue
+            y = self.layers[e](x[None, rows].reshape(-1, x.shape[1])) * weights[rows, at, None]
+            out.index_add_(0, rows, y.to(x.dtype))
+        return out
+""",
     "added": """
         for e in range(5):
             rows = (best == e).nonzero(as_tuple=True)[0]

@@ -142,6 +142,10 @@ class _Region:
         if positions.maybe_more:
             self.differences.append(Difference("exception", "the mask is taken to have one dimension, and raises else"))
         self._values: list[ast.expr] = []
+        self._asked = False
+        """Does a question whether there are any positions go?"""
+        self._flattened: dict[ast.AST, ast.Call] = {}
+        """`T[None, rows]`, and the call that takes the first dimension away again."""
         block = facts.body_of(facts.statement)
         behind = block[block.index(facts.statement) + 1 :]
         used = [s for s in behind if reads(s) & {*positions.names}]
@@ -154,6 +158,8 @@ class _Region:
         self._take_rest(rest)
         if not self._stores:
             raise NotByRowsError("what is computed of the rows is not stored at their positions")
+        if self._flattened and not self._asked:  # where sizes are captured, fewer rows are computed
+            raise NotByRowsError(f"`{ast.unparse(next(iter(self._flattened)))}` picks more than rows")
         self._check()
         if blockers := effects(facts, *self._values):
             raise NotByRowsError(blockers[0])
@@ -195,8 +201,10 @@ class _Region:
             return
         match statement:
             case ast.If(test=test, body=[ast.Continue()], orelse=[]) if asks_if_empty(test, names):
+                self._asked = True
                 self.differences.append(_ZEROS)
             case ast.If(test=test, body=body, orelse=[]) if asks_if_any(test, names):
+                self._asked = True
                 self.differences.append(_ZEROS)
                 self._take(body)
             case ast.Expr(
@@ -288,12 +296,14 @@ class _Region:
         """Finds what a value picks by the positions."""
         names = {*self._positions.names}
         for node in ast.walk(value):
+            if (call := _flattened(node)) is not None and not reads(call.args[1]) & (names | {*self._kinds.rows}):
+                self._flattened[call.func.value] = call  # type: ignore[attr-defined]
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and reads(node.slice) & names:
                 if not is_tensor(self._facts, node.value):
                     raise NotByRowsError(f"`{ast.unparse(node.value)}` is not known to be a tensor")
                 if reads(node.value) & (names | {*self._kinds.rows}):
                     raise NotByRowsError(f"`{ast.unparse(node)}` picks from what was picked")
-                self._picks[node] = self._picked(node)
+                self._picks[self._flattened.get(node, node)] = self._picked(node)
             elif (
                 isinstance(node, ast.Call)
                 and (found := indexed(self._facts, node)) is not None
@@ -312,6 +322,10 @@ class _Region:
         """What stands for `T[rows]`, `T[rows, at]`, `T[rows, None]`: all of `T`, in the dimensions of the mask."""
         names = self._positions.names
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        text = self._code.operand(node.value)
+        if (call := self._flattened.get(node)) is not None:
+            indices = indices[1:]  # as many rows as before, or what they are stored at does not fit them
+            text = self._code.text(call, {node: text})
         given = [i.id for i in indices if isinstance(i, ast.Name) and i.id in names]
         first, rest = indices[: len(given)], indices[len(given) :]
         if not all(isinstance(i, ast.Name) and i.id in names for i in first) or len(given) > len(names):
@@ -323,7 +337,6 @@ class _Region:
             for i in rest
         ):
             raise NotByRowsError(f"`{ast.unparse(node)}` picks more than rows")
-        text = self._code.operand(node.value)
         if given == names[::-1] and len(names) == 2:
             text += ".transpose(0, 1)"
         elif given != names:
@@ -352,6 +365,18 @@ class _Region:
                 lines.append(HOLE.format(len(kept)) + "\n")
                 kept.append([part])
         return "".join(lines), kept
+
+
+def _flattened(node: ast.AST) -> ast.Call | None:
+    """`T[None, rows].reshape(-1, n)`: with two dimensions, what `T.reshape(-1, n)[rows]` is."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Subscript(slice=ast.Tuple(elts=[front, ast.Name()])), attr="reshape" | "view"),
+            args=[first, _],
+            keywords=[],
+        ) if _is_none(front) and constant(first) == -1:
+            return node
+    return None
 
 
 def _is_none(node: ast.expr) -> bool:
