@@ -28,6 +28,8 @@ def _written(facts: FunctionFacts) -> str | None:
     seen, waiting = {facts.function}, [facts]
     while waiting:
         called = waiting.pop()
+        if (target := _in_lambda(called)) is not None:
+            return shortened(target)
         read = {n.attr for n in ast.walk(called.function) if isinstance(n, ast.Attribute)}
         for caller in called.calls():
             if (target := _changed(caller, read)) is not None:
@@ -35,6 +37,23 @@ def _written(facts: FunctionFacts) -> str | None:
             if caller.function not in seen and _hands_on(caller):
                 seen.add(caller.function)
                 waiting.append(caller)
+    return None
+
+
+def _in_lambda(called: FunctionFacts) -> ast.expr | None:
+    """What a lambda that names the function changes in place: no facts are known of such a caller."""
+    tree, name = called.source.tree, called.function.name
+    for one in ast.walk(tree) if tree is not None else ():
+        inside = [*ast.walk(one.body)] if isinstance(one, ast.Lambda) else []
+        if any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in inside):
+            for node in inside:
+                match node:
+                    case ast.Call(func=ast.Attribute(value=target, attr=attr)) if attr.endswith(
+                        "_"
+                    ) and not attr.endswith("__"):
+                        return target
+                    case ast.keyword(arg="out", value=target):
+                        return target
     return None
 
 

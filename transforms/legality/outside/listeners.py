@@ -13,6 +13,7 @@ from graphmend.transforms.questions import answers
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: what takes an object or a function that output runs from now on
 _TAKES = frozenset(
     {"addFilter", "addHandler", "setFormatter", "setLogRecordFactory", "setLoggerClass", "redirect_stdout"}
@@ -26,19 +27,39 @@ _KINDS = ("Filter", "Handler", "Formatter", "Logger", "LoggerAdapter", "StringIO
 
 @answers("effects")
 def told(facts: FunctionFacts) -> str | None:
-    """What the function, or one that calls it, reads, and code that output runs changes: while compiled that code runs
-    when the graph does, and what is read while tracing is the old state.
+    """What the function, one that calls it, or one that these call, reads, and code that output runs changes: while
+    compiled that code runs when the graph does, and what is read while tracing is the old state.
     """
     changed = _changed(facts.source.tree)
-    if not changed:
-        return None
-    functions = {facts.function, *(caller.function for caller in facts.calls())}
-    for function in functions:
+    for function in _around(facts) if changed else ():
         own = locals_of(function)
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and node.id in changed and node.id not in own:
                 return node.id
     return None
+
+
+def _around(facts: FunctionFacts) -> Iterator[_Function]:
+    """The function, all in sight that lead to its calls, and those of the file that any of them names."""
+    seen, callers = {facts.function}, [facts]
+    while callers:
+        for caller in callers.pop().calls():
+            if caller.function not in seen:
+                seen.add(caller.function)
+                callers.append(caller)
+    tree = facts.source.tree
+    named: dict[str, list[_Function]] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named.setdefault(node.name, []).append(node)
+    waiting = [*seen]
+    while waiting:
+        yield (function := waiting.pop())
+        for node in ast.walk(function):
+            for other in named.get(_last(node), ()) if isinstance(node, (ast.Name, ast.Attribute)) else ():
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append(other)
 
 
 @lru_cache(maxsize=2)
@@ -95,5 +116,5 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _last(node: ast.expr) -> str:
+def _last(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
