@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static
+from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.legality.memory import shares
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -36,8 +38,8 @@ def side_of(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> Side:
     simple = True
     seen: set[str] = set()
     kept = [s for s in statements if not isinstance(s, ast.Pass) and not _is_text(s)]
-    for statement in kept:
-        _only_binds(facts, statement)
+    for number, statement in enumerate(kept):
+        _only_binds(facts, statement, _made_here(facts, kept, number))
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             name = statement.targets[0].id
             simple = simple and name not in seen and not (reads(statement.value) & seen)
@@ -45,7 +47,7 @@ def side_of(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> Side:
             bound[name] = statement.value
         elif not isinstance(statement, ast.Return):
             simple = False
-            for name in stored([statement]):
+            for name in stored([statement]) | {name for n in ast.walk(statement) if (name := _filled(n))}:
                 bound.pop(name, None)
         else:
             simple = simple and not seen
@@ -56,8 +58,48 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
-    """Raise where a statement does more than bind names or return."""
+def _made_here(facts: FunctionFacts, statements: Sequence[ast.stmt], number: int) -> set[str]:
+    """Names that in front of one of a side's statements stand for a tensor that the side has made, and for nothing
+    else in it: what is stored in one is seen by nobody but the side, and what it gives.
+    """
+    new: set[str] = set()
+    for statement in statements[:number]:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_new(facts, value):
+                new.add(name)
+    assigned = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Assign)]
+    plain = [t for n in assigned if _is_new(facts, n.value) for t in n.targets]
+    every = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    augmented = [n.target for s in statements for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
+    return new - {n.id for n in every if n not in plain and n not in augmented}
+
+
+def _is_new(facts: FunctionFacts, value: ast.expr) -> bool:
+    return isinstance(facts.value(value), Tensor) and shares(facts, value).fresh
+
+
+def _filled(node: ast.AST) -> str | None:
+    """The name of what a statement stores items in."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))])
+            | ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name)))
+        ):
+            return name
+    return None
+
+
+def may_not_hold(statements: Sequence[ast.stmt]) -> Iterator[Difference]:
+    """What differs where a side that is not taken stores items: the place may not be there."""
+    for node in (n for s in statements for n in ast.walk(s)):
+        if isinstance(node, ast.stmt) and _filled(node):
+            yield Difference("exception", f"while compiled, `{shortened(node)}` may raise where it did not run")
+
+
+def _only_binds(facts: FunctionFacts, statement: ast.stmt, made: set[str]) -> None:
+    """Raise where a statement does more than bind names, return, or change what the side has made."""
+    if _filled(statement) in made:
+        return
     match statement:
         case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name(), value=ast.expr()) | ast.Pass():
             return
@@ -74,11 +116,11 @@ def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
             if depends(facts, statement.test):
                 raise NotAFunctionError(f"`if {shortened(statement.test)}` inside the branch is mended first")
             for inner in (*statement.body, *statement.orelse):
-                _only_binds(facts, inner)
+                _only_binds(facts, inner, made)
             return
         case ast.FunctionDef(decorator_list=[], args=arguments) if not arguments.vararg and not arguments.kwarg:
             for inner in statement.body:  # a side that was made a function already
-                _only_binds(facts, inner)
+                _only_binds(facts, inner, set())
             return
         case ast.Expr(value=ast.Constant()):
             return
@@ -90,7 +132,9 @@ def evaluated_by(statements: Sequence[ast.stmt]) -> list[ast.expr]:
     found: list[ast.expr] = []
     for statement in statements:
         for node in ast.iter_child_nodes(statement):
-            if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                found += [node.value, node.slice]
+            elif isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
                 found.append(node)
             elif isinstance(node, ast.stmt):
                 found += evaluated_by([node])

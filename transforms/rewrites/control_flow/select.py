@@ -10,7 +10,7 @@ After:
     h = graphmend.runtime.select(y.sum() > 0, lambda: self.wide(y), lambda: self.narrow(y))
 
 Legal when:
-    both sides only bind names, or return, and have no other effect. Shapes, dtypes, strides, devices and
+    both sides only bind names, store in tensors that they have made, or return, and have no other effect. Shapes, dtypes, strides, devices and
     `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and branches as before where they
     differ. The mended program needs `graphmend-runtime`.
 
@@ -53,6 +53,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     Side,
     always_binds,
     evaluated_by,
+    may_not_hold,
     side_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
@@ -216,6 +217,7 @@ def _differences(
         if isinstance(node, ast.IfExp) and depends(facts, node.test):
             raise NotAFunctionError(f"`{shortened(node)}` inside the branch is mended first")
     yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
+    yield from (d for side in sides for d in may_not_hold(side.statements))
     operand = double_where.decided_by(facts, test, [e for side in evaluated for e in side])
     if operand is not None and recorded(facts, statement):
         raise NotAFunctionError(f"gradients would become NaN where `{shortened(operand)}` does not take the side")
