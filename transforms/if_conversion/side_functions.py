@@ -47,8 +47,8 @@ def side_of(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> Side:
             bound[name] = statement.value
         elif not isinstance(statement, ast.Return):
             simple = False
-            for name in stored([statement]) | {name for n in ast.walk(statement) if (name := _filled(n))}:
-                bound.pop(name, None)
+            for changed in stored([statement]) | {_filled(n) or "" for n in ast.walk(statement)}:
+                bound.pop(changed, None)
         else:
             simple = simple and not seen
     return Side(kept, bound, simple)

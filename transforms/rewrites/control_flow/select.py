@@ -10,9 +10,9 @@ After:
     h = graphmend.runtime.select(y.sum() > 0, lambda: self.wide(y), lambda: self.narrow(y))
 
 Legal when:
-    both sides only bind names, store in tensors that they have made, or return, and have no other effect. Shapes, dtypes, strides, devices and
-    `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and branches as before where they
-    differ. The mended program needs `graphmend-runtime`.
+    both sides only bind names, store in tensors that they have made, or return, and have no other effect. Shapes,
+    dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and
+    branches as before where they differ. The mended program needs `graphmend-runtime`.
 
 Differs in:
     nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
