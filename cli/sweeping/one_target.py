@@ -85,7 +85,7 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
     called `seconds`.
     """
     decisive = worst(found)
-    item = {**_in_order(report_item(report)), "output": ""} if report is not None else None
+    item = _silent(_in_order(report_item(report))) if report is not None else None
     whole = {
         "target": task.target,
         "outcome": decisive.outcome,
@@ -99,6 +99,12 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
     }
     # a sweep that goes on knows the target by this very text
     return {**_portable(whole, _root(task)), "target": task.target, "run": took}
+
+
+def _silent(item: dict[str, Any]) -> dict[str, Any]:
+    """A report without what was printed, by the plain and the mended run: log lines have their time in them."""
+    after = item["after"]
+    return {**item, "output": "", "after": None if after is None else {**after, "output": ""}}
 
 
 def lost(task: Task, problem: str) -> Line:

@@ -60,6 +60,15 @@ def test_what_is_compiled_anew_is_on_the_line(folder: Path) -> None:
     assert (again["filename"], again["row"], again["subject"]) == ("sizes.py", 5, "x")
 
 
+def test_what_was_printed_is_no_part_of_a_report(folder: Path) -> None:
+    model(folder, "Broken")
+    sweep("broken.py")
+    (line,) = lines(folder).values()
+    assert line["outcome"] == "mended"
+    assert not line["report"]["output"]
+    assert not line["report"]["after"]["output"]
+
+
 def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model(folder, *FORWARD)
     (folder / "absent.py").write_text("import torch\nimport not_installed\n" + HEAD + "class A(nn.Module):\n"
