@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.liveness import fresh, reads
@@ -35,6 +35,17 @@ def written_late(then: Block, other: Block) -> set[str]:
         if early and any(change.how != "store" for change in side.changes.values()):
             raise NotSelectableError(f"`{sorted(early)[0]}` is bound in front of a write on one side only")
     return late
+
+
+@answers("order")
+def changed_alone(names: Iterable[str], *sides: Block) -> None:
+    """Refuses where one side changes in place what a name keeps there, and the other side binds the name anew: the old
+    memory would be selected as it was in front of the change.
+    """
+    for name in names:
+        for side in sides:
+            if name not in side.values and any(place == name or place.startswith(f"{name}[") for place in side.changes):
+                raise NotSelectableError(f"`{name}` is changed in place on one side, and bound on the other")
 
 
 @answers("order")

@@ -50,7 +50,7 @@ from graphmend.transforms.legality.in_place import writable, written_on_both_sid
 from graphmend.transforms.questions import kept
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.asked_again import keeps
-from graphmend.transforms.rewrites.write_order import in_order, one_order, written_late
+from graphmend.transforms.rewrites.write_order import changed_alone, in_order, one_order, written_late
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -232,6 +232,7 @@ def _select(
     if (RETURN in then.values) != (RETURN in other.values):
         raise NotSelectableError("only one side returns")
     pairs = _pairs(facts, statement, then, other)
+    changed_alone(pairs, then, other)
     for name, (a, b) in pairs.items():
         predicates.differences += aliasing(facts, name, a, b, statement)
     evaluated = [[*side.evaluated, *side.inner] for side in (then, other)]
