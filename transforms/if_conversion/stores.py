@@ -285,7 +285,7 @@ def _overlapping(place: str) -> Difference:
 #: the method that changes a tensor in place as an augmented assignment does
 IN_PLACE: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
+    ast.Mod: "remainder", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
 }  # fmt: skip
 _ORDER = ("bool", "uint8", "int", "float", "complex")
 

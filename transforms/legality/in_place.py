@@ -41,7 +41,7 @@ def intact(facts: FunctionFacts, statement: ast.stmt, text: str, *, linear: bool
 @answers("gradients")
 def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.expr) -> bool:
     """Does backward of `y <operator> other` need no value of `y`?"""
-    if isinstance(operator, (ast.Add, ast.Sub)):
+    if isinstance(operator, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):  # whole numbers have no backward
         return True
     return isinstance(operator, (ast.Mult, ast.Div)) and number_type(facts, other) is not None
 
