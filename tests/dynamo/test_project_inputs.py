@@ -505,6 +505,72 @@ class Network(nn.Module):
 RUN = "import torch\nfrom network import Network\nNetwork()(torch.randint(0, 10, (2, 4, 6)))\n"
 
 
+COLUMNS = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.columns = nn.ModuleList([nn.Embedding(n, 8) for n in (9, 3, 5, 2)])
+        self.mix = nn.BatchNorm1d(8)
+    def forward(self, graphs):
+        rows, h = graphs.rows, 0
+        for i in range(rows.shape[1]):
+            h = h + self.columns[i](rows[:, i])
+        return self.mix(h)
+"""
+STRIDED = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, hps):
+        super().__init__()
+        self.hps = hps
+        self.front = nn.Sequential(nn.Conv2d(1, 4, 3, 2, 1), nn.ReLU(), nn.Conv2d(4, 4, 3, 2, 1))
+        self.out = nn.Linear(4 * (hps["n_bands"] // 4), 3)
+    def forward(self, sound):
+        {says}
+        x = self.front(sound.transpose(1, 2).unsqueeze(1))
+        b, c, t, f = x.size()
+        return self.out(x.transpose(1, 2).reshape(b, t, c * f))
+"""
+HPS = "from model import Net\nnet = Net(dict(n_bands=80))\n"
+TAGS = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, tags=3):
+        super().__init__()
+        self.tags = tags
+        self.first, self.moves = nn.Parameter(torch.zeros(tags)), nn.Parameter(torch.zeros(tags, tags))
+    def forward(self, scores, path):
+        '''how likely. scores (B, L, K), path (B, L)'''
+        if scores.size(2) != self.tags:
+            raise ValueError("expected %d tags" % self.tags)
+        scores, path = scores.transpose(0, 1), path.transpose(0, 1)
+        rows = torch.arange(path.shape[1])
+        s = self.first[path[0]]
+        for i in range(1, path.shape[0]):
+            s = s + self.moves[path[i - 1], path[i]] + scores[i, rows, path[i]]
+        return s.mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "begins"),
+    [
+        ({"model.py": COLUMNS}, "Net()(SimpleNamespace(rows=torch.randint(0, 2, (2, 4))"),
+        ({"model.py": STRIDED.format(says='"""sound: (B, n_bands, T)"""'), "run.py": HPS}, "Net({'n_bands': "),
+        ({"model.py": STRIDED.format(says="pass"), "run.py": HPS}, "Net({'n_bands': "),
+        ({"model.py": TAGS}, "Net()("),
+    ],
+    ids=["columns of categories", "a size of the settings in words", "strides", "shapes in one line"],
+)
+def test_sizes_that_make_inputs_fit_together(tmp_path: Path, files: dict[str, str], begins: str) -> None:
+    found = one(tmp_path, files)
+    assert found.get("text", "").startswith(begins), found
+
+
 def test_a_part_is_called_as_the_module_that_owns_it_calls_it(tmp_path: Path) -> None:
     found = one(tmp_path, {"paired.py": PAIRED, "network.py": NETWORK, "run.py": RUN}, "paired.py:Paired")
     assert found["origin"] == "as blocks.0 of Network is called", found

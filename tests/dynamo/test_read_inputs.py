@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graphmend.dynamo.worker.inputs.feedback import repairs
 from graphmend.dynamo.worker.inputs.reading.shapes import Tensor
 from graphmend.dynamo.worker.inputs.search import Search
 from graphmend.dynamo.worker.project import data_files, values
@@ -70,3 +71,23 @@ def test_a_large_size_that_an_error_asks_for_is_tried_after_all_smaller_ones() -
         tried.append((*rows, last))
         failed(RuntimeError(f"cannot be multiplied ({math.prod(rows)}x{2 * last} and 8192x1)"))
     assert tried.index((2, 3)) < tried.index((64, 64, 4096)), tried
+
+
+@pytest.mark.parametrize(
+    ("error", "given", "wanted"),
+    [
+        (
+            IndexError("index 1 is out of bounds for dimension 0 with size 1"),
+            Tensor("int", (6,), 2),
+            "torch.randint(0, 2, (6,)).sort().values",
+        ),
+        (IndexError("index 3 is out of range"), Tensor("int", (2, 5)), "torch.randint(0, 8, (2, 3))"),
+        (
+            RuntimeError("expected input[2, 8, 7] to have 6 channels, but got 8 channels instead"),
+            Tensor("float", (2, 5, 8)),
+            "torch.randn(2, 5, 6)",
+        ),
+    ],
+)
+def test_what_an_error_asks_for(error: BaseException, given: Tensor, wanted: str) -> None:
+    assert wanted in [each["x"].text() for each in repairs.after(error, {"x": given})]

@@ -25,19 +25,26 @@ LARGE = 1 << 20
 class _Probe:
     """A try that has one dimension larger than another try, to learn what that decides."""
 
-    def __init__(self, of: solving.Equation, combination: Combination, axis: solving.Axis) -> None:
+    def __init__(self, of: solving.Equation, combination: Combination, axis: solving.Axis, step: int = 1) -> None:
         self.of = of
         self.combination = combination
         self.axis = axis
+        self.step = step
         self.size = solving.size_of(combination, axis)
 
     def made(self) -> Combination:
-        return solving.resized(self.combination, self.axis, self.size + 1)
+        return solving.resized(self.combination, self.axis, self.size + self.step)
 
     def solved(self, found: solving.Equation | None) -> Combination | None:
         """The other try with the size that the error asks for, where this dimension decides it."""
-        size = solving.solution(self.of, found, self.size, 1)
+        size = solving.solution(self.of, found, self.size, self.step)
         return None if size is None else solving.resized(self.combination, self.axis, size)
+
+    def wider(self, found: solving.Equation | None) -> _Probe | None:
+        """Twice the size: where layers take steps of several elements, one more says little, or too much."""
+        if self.step > 1 or self.size == 1 or found is None or found.place != self.of.place:
+            return None
+        return _Probe(self.of, self.combination, self.axis, self.size)
 
 
 class _Try(NamedTuple):
@@ -74,8 +81,10 @@ class Search:
         self.errors.add(said)
         sizes = solving.equation(error)
         if one.probe is not None:
-            made = one.probe.solved(sizes)
-            self.queue[:0] = self._small([] if made is None else [made])
+            made, wider = one.probe.solved(sizes), one.probe.wider(sizes)
+            behind = [] if wider is None else [_Try(wider.made(), wider)]
+            self.queue[:0] = [*self._small([] if made is None else [made]), *(behind if made is not None else [])]
+            self.later[:0] = behind if made is None else []
             return
         better = self._small(self._better(one.combination, error, sizes))
         self.queue[:0] = [*better, *self._probes(one.combination, sizes)]

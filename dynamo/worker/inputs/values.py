@@ -207,6 +207,8 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         return
     rank = use.rank or len(use.stated) or None
     fits = [t for t in use.tensors if rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
+    if use.stated_with_own and fits:
+        yield _stated(use, name, usual)
     yield from fits
     if use.stated and not fits:
         yield _stated(use, name, usual)

@@ -42,8 +42,8 @@ class Ways:
         self.names = names
         self.uses = source_reading.uses(function, getattr(function, "__self__", None), sides)
         told = written_shapes.stated(function, list(self.uses))
-        for name, stated in written_shapes.sizes(told, instance).items():
-            self.uses[name].stated = stated
+        for name, (stated, own) in written_shapes.sizes(told, instance).items():
+            self.uses[name].stated, self.uses[name].stated_with_own = stated, own
         self.elsewhere = layers.anywhere(instance, sides) if is_module else []
         self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
 

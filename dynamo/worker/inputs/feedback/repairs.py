@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..reading.shapes import LENGTH, Combination, Tensor, changed, each_changed
-from . import frames, joined
+from . import frames, indices, joined
 
 
 def after(error: BaseException, combination: Combination) -> Iterator[Combination]:
@@ -219,27 +219,6 @@ def _unbound(combination: Combination, found: re.Match[str]) -> Iterator[Combina
     yield from each_changed(combination, lambda t: t.like((size, *t.shape[1:])) if t.shape else None)
 
 
-def _whole(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """only integer tensors of a single element can be converted to an index: a number, most often the last one"""
-    for name, value in reversed(list(combination.items())):
-        if isinstance(value, Tensor):
-            yield {**combination, name: 2}
-
-
-def _one_a_row(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """shape '[2, 1, 16, 16]' is invalid for input of size 2560: of indices that are one in each row"""
-    wanted, had = math.prod(abs(int(n)) for n in found.group(1).split(",")), int(found.group(2))
-    times = had // wanted if wanted and had % wanted == 0 else 0
-    return each_changed(
-        combination,
-        lambda t: (
-            t.like(tuple(s for n, s in enumerate(t.shape) if n != t.shape.index(times)))
-            if t.kind == "int" and len(t.shape) > 1 and times in t.shape
-            else None
-        ),
-    )
-
-
 def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Dimension out of range (expected to be in range of [-2, 1], but got 2)"""
     return each_changed(combination, lambda t: t.of_rank(len(t.shape) + 1))
@@ -256,15 +235,14 @@ def _wider(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
     )
 
 
-def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int"""
-    yield from each_changed(combination, lambda t: t.as_int(8) if t.kind != "int" else None)
-    yield from each_changed(combination, lambda t: Tensor("int", t.shape) if t.kind != "int" else None)
+def _all_of_size(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """expected input[2, 8, 34] to have 7 channels, but got 8: of features that were moved in front of time"""
+    return _resized(combination, int(found.group(2)), int(found.group(1)))
 
 
-def _smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """index out of range in self"""
-    return each_changed(combination, lambda t: Tensor("int", t.shape, 2) if t.kind == "int" and t.high > 2 else None)
+def _flat_rows(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """running_mean should contain 5 elements not 600: what is normalized has a dimension less"""
+    return each_changed(combination, lambda t: t.of_rank(len(t.shape) - 1) if len(t.shape) > 2 else None)
 
 
 def _scalar(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -344,6 +322,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", joined.features),
     (r"input_size\. Expected (\d+), got (\d+)", joined.expected),
     (r"to have (\d+) channels", _channels),
+    (r"to have (\d+) channels, but got (\d+)", _all_of_size),
     (r"to have (\d+) channels, but got (\d+)", joined.spread),
     (r"to have (\d+) channels, but got (\d+)", joined.channels),
     (r"repeat dims can not be smaller", _less_rank),
@@ -362,10 +341,13 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"values to unpack \(expected (\d+)", _rank),
     (r"to be (\d+),? but got (\d+)", _instead),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
-    (r"'indices' to have one of|must be (?:long|int)|int64 for index|tensors used as indices must be", _indices),
+    (r"'indices' to have one of|must be (?:long|int)|int64 for index|tensors used as indices must be", indices.wanted),
     (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+)", _beside),
-    (r"index out of range|out of bounds", _smaller),
-    (r"single element can be converted to an index|combination of arguments - got \([^)]*\bTensor\b", _whole),
+    (r"out of bounds for dimension 0 with size", indices.ascending),
+    (r"index out of range|out of bounds(?: for dimension \d+ with size (\d+))?", indices.smaller),
+    (r"index (\d+) is out of range", indices.fewer),
+    (r"running_mean should contain \d+ elements", _flat_rows),
+    (r"single element can be converted to an index|combination of arguments - got \([^)]*\bTensor\b", indices.whole),
     (r"scalar type (?:Float|Half)|must have the same dtype|not implemented for '(?:Long|Bool|Int)'", _floats),
 )
 
@@ -373,7 +355,7 @@ _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _flattened),
     (r"sorted in decreasing order", _alike_lengths),
     (r"input_size: got (\d+) expected (\d+)", joined.lacking),
-    (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", _one_a_row),
+    (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", indices.one_a_row),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _even),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _viewed),
     (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),

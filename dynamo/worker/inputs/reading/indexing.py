@@ -54,8 +54,8 @@ def picked(base: Ref, index: Any, value: Value, counted: set[str]) -> Value:
     return Ref(base.use.of_item())
 
 
-def indexed(base: Ref, index: list[Any]) -> Value:
-    """`x[:, 0]`, `x[..., 3]`, `x[:, None]`."""
+def indexed(base: Ref, index: list[Any], several: dict[str, int]) -> Value:
+    """`x[:, 0]`, `x[..., 3]`, `x[:, None]`; `several` has how many layers the index of a loop picks one of."""
     if any(isinstance(i, ast.Constant) and i.value is Ellipsis for i in index):
         number = integer(index[-1])
         if number is not None and not base.back:
@@ -71,7 +71,8 @@ def indexed(base: Ref, index: list[Any]) -> Value:
         base.use.least_last = max([base.use.least_last, *constants])
     dropped = [axis for axis, i in enumerate(own) if not isinstance(i, ast.Slice)]
     for axis in reversed(dropped):
-        base = base.by(usage.inserted(axis, LENGTH))
+        count = several.get(getattr(own[axis], "id", ""))
+        base = base.by(usage.inserted(axis, LENGTH) if count is None else usage.column(axis, count))
     made = 0
     for i, new in zip(index, news):  # noqa: B905
         if new:

@@ -16,8 +16,8 @@ Combination = dict[str, Any]
 
 
 class Tensor:
-    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`) or "bool";
-    `array` where it is one of NumPy's.
+    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`), "ascending"
+    (of such numbers, as those of the graph that each node is in) or "bool"; `array` where it is one of NumPy's.
     """
 
     def __init__(self, kind: str, shape: tuple[int, ...], high: int = 8, low: int = 0, *, array: bool = False) -> None:
@@ -32,9 +32,10 @@ class Tensor:
 
     def _text(self) -> str:
         sizes = ", ".join(map(str, self.shape))
-        if self.kind == "int":
+        if self.kind in ("int", "ascending"):
             comma = "," if len(self.shape) == 1 else ""
-            return f"torch.randint({self.low}, {self.high}, ({sizes}{comma}))"
+            drawn = f"torch.randint({self.low}, {self.high}, ({sizes}{comma}))"
+            return drawn if self.kind == "int" else f"{drawn}.sort().values"
         if self.kind == "bool":
             return f"torch.ones({sizes or '()'}, dtype=torch.bool)"
         return f"torch.{'rand' if self.kind == 'unit' else 'randn'}({sizes or '()'})"

@@ -266,7 +266,7 @@ class _Reader:
             base.use.items = max(base.use.items, several)
             return Ref(base.use.of_item())
         if isinstance(index, ast.Tuple):
-            return indexing.indexed(base, index.elts)
+            return indexing.indexed(base, index.elts, self.side_by_side)
         if isinstance(index, ast.Slice):
             return base
         return indexing.picked(base, index, self.value(index), self.counted)

@@ -27,6 +27,8 @@ class Use:
         """The last dimension has at least so many elements: the largest constant index, and one more."""
         self.stated: tuple[int, ...] = ()
         """The shape that the text around the code states; () where it states none."""
+        self.stated_with_own = False
+        """Does that shape name a size that the object, or its settings, has?"""
         self.keys: dict[str, Use] = {}
         self.optional: set[str] = set()
         """Keys that it is asked for before they are used."""
@@ -77,7 +79,7 @@ class Ref:
         """Some layer accepts `tensor` here."""
         shape: Any = tensor.shape
         for step in reversed(self.back):
-            shape = step(shape)
+            shape = (getattr(step, "of_indices", step) if tensor.kind == "int" else step)(shape)
             if shape is None:
                 return
         made = tensor.like(tuple(shape))
@@ -210,6 +212,13 @@ def inserted(axis: int, size: int) -> Back:
         at = axis if axis >= 0 else len(shape) + 1 + axis
         return (*shape[:at], size, *shape[at:]) if 0 <= at <= len(shape) else None
 
+    return back
+
+
+def column(axis: int, count: int) -> Back:
+    """Back from taking one of `count` elements along an axis, each for a layer of its own: indices are one in each."""
+    back = inserted(axis, count)
+    back.of_indices = lambda shape: (*shape[:axis], count)  # type: ignore[attr-defined]
     return back
 
 

@@ -31,27 +31,41 @@ def stated(function: Any, names: list[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def sizes(shapes: dict[str, tuple[str, ...]], instance: Any) -> dict[str, tuple[int, ...]]:
-    """A size for each dimension: numbers as they are, what the object calls so as it has it; two names, two sizes."""
+def sizes(shapes: dict[str, tuple[str, ...]], instance: Any) -> dict[str, tuple[tuple[int, ...], bool]]:
+    """A size for each dimension, and whether the object has one of them: numbers as they are, what the object or its
+    settings call so as they have it; two names, two sizes.
+    """
     known: dict[str, int] = {}
     for dims in shapes.values():
         for position, name in enumerate(dims):
             if name not in known:
                 known[name] = _size(name, position, len(dims), instance, len(known))
-    return {parameter: tuple(known[name] for name in dims) for parameter, dims in shapes.items()}
+    return {
+        parameter: (tuple(known[name] for name in dims), any(_own(instance, name) for name in dims[1:]))
+        for parameter, dims in shapes.items()
+    }
 
 
 def _size(name: str, position: int, rank: int, instance: Any, number: int) -> int:
     if name.isdigit():
         return int(name)
-    own = getattr(instance, name, None)
-    if type(own) is int and 0 < own <= LARGEST_SIDE and position:
+    own = _own(instance, name)
+    if own is not None and position:
         return own
     if _BATCH.fullmatch(name) or (position == 0 and rank > 1):
         return BATCH
     if _CHANNELS.fullmatch(name) and rank > 3:
         return 3
     return 32 if _SIDE.fullmatch(name) and rank > 2 else LENGTH + number
+
+
+def _own(instance: Any, name: str) -> int | None:
+    """What the object calls so, or the settings that it keeps."""
+    found = [getattr(instance, name, None)]
+    for key, kept in getattr(instance, "__dict__", {}).items():
+        own = kept if isinstance(kept, dict) else getattr(kept, "__dict__", None)
+        found += [own.get(name)] if isinstance(own, dict) and not key.startswith("_") else []
+    return next((size for size in found if type(size) is int and 0 < size <= LARGEST_SIDE), None)
 
 
 def _lines(function: Any) -> Iterator[str]:
@@ -70,6 +84,7 @@ def _lines(function: Any) -> Iterator[str]:
 def _of_line(line: str, name: str) -> tuple[str, ...] | None:
     named = rf"[\s\-*:`]*(?:param\s+(?:[\w.]+\s+)?)?`*{re.escape(name)}\b`*"
     head = re.match(rf"{named}(?=\s*[:=(\[,-]|\s+(?:is|has|of)\b)", line)
+    head = head or re.search(rf"[.,:)]\s+`*{re.escape(name)}`*\s*[:=]?\s*(?=[(\[])", line)  # several in one line
     for group in _STATED.findall(line[head.end() :]) if head is not None else ():
         dims = tuple(part.strip() for part in group.rstrip(", ").split(","))
         shaped = len(dims) > 1 or dims[0].isupper() or "batch" in dims[0].lower()
