@@ -322,7 +322,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", joined.features),
     (r"input_size\. Expected (\d+), got (\d+)", joined.expected),
     (r"to have (\d+) channels", _channels),
-    (r"to have (\d+) channels, but got (\d+)", _all_of_size),
+    (r"input\[\d+, \d+, \d+\] to have (\d+) channels, but got (\d+)", _all_of_size),
     (r"to have (\d+) channels, but got (\d+)", joined.spread),
     (r"to have (\d+) channels, but got (\d+)", joined.channels),
     (r"repeat dims can not be smaller", _less_rank),
