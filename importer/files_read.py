@@ -22,7 +22,9 @@ class FilesRead:
         self._missing: set[str] = set()
         """The names of modules that were not found."""
         self._folders: dict[str, int] = {}
-        """Those in which something would be made first for one of them to be there, and when each was changed."""
+        """Those in which something would be made first for one of them to be there, and when each was changed; -1 asks
+        for them each time.
+        """
 
     def find(self, module: str) -> tuple[str, str] | None:
         found = self._loader.find(module)
@@ -44,20 +46,26 @@ class FilesRead:
             if known != (now := _stamp(path)):
                 self._read[path] = now
                 found.append(path)
-        if any(known != _changed_at(folder) for folder, known in self._folders.items()):
+        if any(known != _changed_at(folder) or known < 0 for folder, known in self._folders.items()):
             missing, self._missing = self._missing, set()
             self._folders = {}
             found += [there[0] for module in sorted(missing) if (there := self.find(module)) is not None]
         return found
 
     def _watch(self, module: str) -> None:
-        """A module comes with a new entry of the deepest folder on the way to it that is there."""
+        """A module comes with a new entry of a folder on the way to it, or with another text of a file that was no
+        module.
+        """
         for folder in self._loader.search:
-            path = os.path.join(folder, *module.split("."))
-            while not os.path.isdir(path) and path != str(folder):
-                path = os.path.dirname(path)
-            if path not in self._folders:
-                self._folders[path] = _changed_at(path, _RECENT)
+            stem = os.path.join(folder, *module.split("."))
+            for file in (f"{stem}.py", os.path.join(stem, "__init__.py")):
+                if os.path.lexists(file):
+                    self._folders[file] = -1
+                path = os.path.dirname(file)
+                while not os.path.isdir(path) and path != str(folder):
+                    path = os.path.dirname(path)
+                if path not in self._folders:
+                    self._folders[path] = _changed_at(path, _RECENT)
 
 
 def _stamp(path: str) -> _Stamp:

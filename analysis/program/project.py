@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -71,7 +72,7 @@ class Project:
         """Cache: the values of qualified names."""
         self.results: dict[Hashable, tuple[Value, Mapping[str, Value]]] = {}
         """Shared results of calls into these modules, with the arguments."""
-        self._missed: set[str | None] = set()
+        self._missed: set[str] = set()
         """Modules that were sought and not found: others may hold on to that."""
         self._for_itself: set[str] = set()
         """Modules that were read to be checked, and that no other module has imported."""
@@ -143,8 +144,9 @@ class Project:
         """Drop the modules of files that have changed, or that nobody needs any more, and what depends on them."""
         missing = [name for name, module in self._modules.items() if module is None]
         gone = [name for name, module in self._modules.items() if module is not None and module.source.path in paths]
-        named = {self.loader.module_name(path) for path in paths} if self._missed else set()
-        is_held = not (self._missed.isdisjoint(named) and self._for_itself.issuperset(gone))
+        stems = {os.path.basename(path.removesuffix("/__init__.py")).removesuffix(".py") for path in paths}
+        named = {name for name in self._missed if name.rpartition(".")[2] in stems}
+        is_held = bool(named) or not self._for_itself.issuperset(gone)
         self._missed -= named
         for name in (*missing, *gone):
             del self._modules[name]

@@ -132,10 +132,18 @@ PARTS = {
 }
 
 
+class Inner(Folder):
+    """As where a folder is no package: the file itself is imported by its own name."""
+
+    def module_name(self, path: str) -> str | None:
+        return path.rpartition("/")[2].removesuffix(".py")
+
+
+@pytest.mark.parametrize("loader", [Folder, Inner])
 @pytest.mark.parametrize("name", ["lib/root.py", "lib/part.py", "lib/new.py"])
-def test_a_changed_file_is_seen_through_those_that_pass_it_on(name: str) -> None:
+def test_a_changed_file_is_seen_through_those_that_pass_it_on(name: str, loader: type[Folder]) -> None:
     texts = {**PARTS, "lib/__init__.py": PARTS["lib/__init__.py"].replace("part", "new")} if "new" in name else PARTS
-    folder = Folder(texts)
+    folder = loader(texts)
     project = Project(folder)
     found = []
     for text in ("x", "x.sum().item()", "x"):
