@@ -1,4 +1,4 @@
-"""A module that was missing is told of once it is there, wherever it comes from; nothing is told that has not changed."""
+"""A module that was missing is told of once it is there, wherever it comes from, and what stays as it is is not told."""
 
 from __future__ import annotations
 
