@@ -1,4 +1,4 @@
-"""A module that was missing is told of once it is there, wherever it comes from, and what stays as it is is not told."""
+"""A module that was missing is told of once it is there, wherever it comes from; what stays as it is is not."""
 
 from __future__ import annotations
 
