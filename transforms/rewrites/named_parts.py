@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import parses
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _BRANCHING = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr)
 _LOOPING = (ast.comprehension, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_IN_BRACKETS = re.compile(r"(?<![\w)\]])\((\w+)\)")
 
 
 def late(facts: FunctionFacts, node: ast.expr) -> str | None:
@@ -60,21 +58,24 @@ def named(
         name = fresh(facts, parts[part], [name for name, _ in made])
         every = [_with(text, shape, name) for text in every]
         made = [(name, part), *((other, _with(text, shape, name)) for other, text in made)]
-    lines = "".join(f"{name} = {bare(text)}\n" for name, text in made)
+    lines = "".join(f"{name} = {_line(text)}\n" for name, text in made)
     edits = [insert_before(facts.source, statement, lines)] if made else []
     return edits, dict(zip(texts, every, strict=True))
 
 
 def bare(text: str) -> str:
     """The text of an expression without brackets around all of it, where it needs none."""
-    try:
-        return text[1:-1] if text.startswith("(") and _shape(text[1:-1]) == _shape(text) else text
-    except SyntaxError:
-        return text
+    return text[1:-1] if text.startswith("(") and parses(text[1:-1]) and _shape(text[1:-1]) == _shape(text) else text
+
+
+def _line(text: str) -> str:
+    """The text of an expression for the right side of an assignment."""
+    text = bare(text)
+    return text if parses(text) else f"({text})"
 
 
 def _shape(text: str) -> str:
-    return ast.dump(ast.parse(text, mode="eval"))
+    return ast.dump(ast.parse(f"({text})", mode="eval"))
 
 
 def _count(text: str, shape: str) -> int:
@@ -82,13 +83,36 @@ def _count(text: str, shape: str) -> int:
 
 
 def _with(text: str, shape: str, name: str) -> str:
-    """A text in which a name stands for an expression of this shape."""
+    """A text in which a name stands for an expression of this shape, without the brackets around it."""
     source = Source(f"({text})")
-    assert source.tree is not None
-    whole = Code(source).text(source.tree.body[0], dict.fromkeys(_found(source, shape), name))
-    return _IN_BRACKETS.sub(r"\1", whole)[1:-1] if whole != f"({name})" else name
+    spans = [source.span(node) for node in _found(source, shape)]
+    offset = source.lines.offset
+    for span in sorted(spans, reverse=True):
+        start, end = offset(span.line - 1, span.column), offset(span.end_line - 1, span.end_column)
+        before, behind = _unbracketed(text[: start - 1], name, text[end - 1 :])
+        text = f"{before}{name}{behind}"
+    return text
+
+
+def _unbracketed(before: str, name: str, behind: str) -> tuple[str, str]:
+    """What stands around a name, without brackets that hold nothing else: those of a call or next to a word stay."""
+    shape = _shape(f"{before}{name}{behind}")
+    while (left := before.rstrip()).endswith("(") and (right := behind.lstrip()).startswith(")"):
+        without = left[:-1], right[1:]
+        if not parses(f"({name.join(without)})") or _shape(name.join(without)) != shape:
+            break
+        before, behind = without
+    return before, behind
 
 
 def _found(source: Source, shape: str) -> list[ast.expr]:
-    nodes = ast.walk(source.tree) if source.tree is not None else ()
-    return [n for n in nodes if isinstance(n, ast.expr) and ast.dump(ast.Expression(n)) == shape]
+    """The expressions of a shape, but for those in a string, and where names may be bound to something else."""
+    found: list[ast.expr] = []
+    rest: list[ast.AST] = [source.tree] if source.tree is not None else []
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.expr) and ast.dump(ast.Expression(node)) == shape:
+            found.append(node)
+        elif not isinstance(node, (ast.JoinedStr, ast.Lambda, *_LOOPING)):
+            rest += ast.iter_child_nodes(node)
+    return found
