@@ -382,7 +382,7 @@ class ScalarUses(Returned):
     def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
         """A tensor that is given a name has one more: what is added to one of them is added to all."""
         others = {t.id if isinstance(t, ast.Name) else "" for t in targets}
-        names = handed_on(node)
+        names = handed_on(self.facts, node)
         if names or len(targets) > 1:
             self._handed.append(frozenset(names | others))
 

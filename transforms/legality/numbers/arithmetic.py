@@ -23,7 +23,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     exact_in,
     is_refused,
 )
-from graphmend.transforms.legality.numbers.counterparts import Counterpart
+from graphmend.transforms.legality.numbers.counterparts import NUMPY, Counterpart
 from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.questions import answers
 
@@ -208,21 +208,23 @@ def compares(pattern: ast.pattern) -> bool:
     )
 
 
-def handed_on(node: ast.expr) -> set[str]:
-    """Names whose very number an expression hands on."""
+def handed_on(facts: FunctionFacts, node: ast.expr) -> set[str]:
+    """Names whose very number an expression hands on, or may once it is a tensor: a cast of a tensor that has the dtype
+    already is that tensor.
+    """
     match node:
         case ast.Name(id=name):
             return {name}
         case ast.IfExp(body=body, orelse=orelse):
-            return handed_on(body) | handed_on(orelse)
+            return handed_on(facts, body) | handed_on(facts, orelse)
         case ast.BoolOp(values=values):
-            return {n for v in values for n in handed_on(v)}
+            return {n for v in values for n in handed_on(facts, v)}
         case ast.NamedExpr(target=target, value=value):
-            return {target.id} | handed_on(value)
-        case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=args):
-            return {n for a in args for n in handed_on(a)}
+            return {target.id} | handed_on(facts, value)
+        case ast.Call(args=args, keywords=keywords) if not _is_own(facts, node):
+            return {n for a in (*args, *(k.value for k in keywords)) for n in handed_on(facts, a)}
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return handed_on(operand)
+            return handed_on(facts, operand)
     return set()
 
 
@@ -238,11 +240,11 @@ def counted_anew(facts: FunctionFacts, node: ast.AugAssign) -> Counterpart:
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
 }  # fmt: skip
-#: builtins, and folders of functions, that give a number of their own
-_OWN = frozenset(
-    f"builtins.{name}" for name in ("int", "float", "bool", "round", "len", "sum", "print", "str", "range")
-)
-_OWN_FOLDERS = ("torch", "math", "numpy")
+#: builtins, and folders of functions, that give a number of their own, also where a tensor stands for their argument
+_OWN = frozenset(f"builtins.{name}" for name in ("bool", "len", "print", "str", "range"))
+_OWN_FOLDERS = ("torch", "math")
+#: builtins that keep none of their numbers, and give one of them back, or what may be its very tensor
+_GIVE_BACK = frozenset(f"builtins.{name}" for name in ("int", "float", "round", "abs", "max", "min"))
 
 
 def is_held(facts: FunctionFacts, name: str) -> bool:
@@ -271,7 +273,7 @@ def _gives_on(facts: FunctionFacts, node: ast.expr) -> bool:
         case ast.Return():
             scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Try)
             return next((a for a in facts.ancestors(parent) if isinstance(a, scopes)), None) is not facts.function
-        case ast.Call(func=called, args=[_, _, *_]) if qualified(facts, called) in ("builtins.max", "builtins.min"):
+        case ast.Call(func=called) if qualified(facts, called) in _GIVE_BACK:
             return _gives_on(facts, parent)
         case ast.Call():
             return not _is_own(facts, parent)
@@ -303,6 +305,8 @@ def _is_of_others(facts: FunctionFacts, value: ast.expr) -> bool:
             return any(_is_of_others(facts, v) for v in values)
         case ast.Call(func=ast.Attribute(attr="item")):
             return False
+        case ast.Call(func=called, args=args) if qualified(facts, called) in _GIVE_BACK:
+            return any(_is_of_others(facts, a) for a in args)
         case ast.Call():
             return not _is_own(facts, value)
     return True
@@ -311,7 +315,10 @@ def _is_of_others(facts: FunctionFacts, value: ast.expr) -> bool:
 def _is_own(facts: FunctionFacts, call: ast.Call) -> bool:
     """Does a call keep none of its arguments, and give an object of its own?"""
     name = qualified(facts, call.func) or ""
-    return name in _OWN or (name.partition(".")[0] in _OWN_FOLDERS and not name.rpartition(".")[2].startswith("as"))
+    folder, _, last = name.partition(".")
+    if folder == "numpy":
+        return last in NUMPY
+    return name in _OWN or (folder in _OWN_FOLDERS and not name.rpartition(".")[2].startswith("as"))
 
 
 #: methods whose result has the tensor's dtype, or is whole where the tensor is
