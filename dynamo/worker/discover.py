@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -135,6 +136,20 @@ def roots(module: ModuleType) -> list[Target]:
     bases = {base.__name__ for value in own.values() for base in value.__mro__[1:]}
     chosen = [n for n in own if n not in parts and n not in bases] or list(own)
     return [Target(name, "class", own[name]) for name in chosen]
+
+
+def imported(module: ModuleType, is_own: Callable[[str], bool]) -> dict[str, list[str]]:
+    """By file of the project's own: the `nn.Module` classes that a module without any has from it."""
+    found: dict[str, list[str]] = {}
+    for value in list(vars(module).values()):
+        classes = list(vars(value).values()) if isinstance(value, ModuleType) else [value]
+        for cls in classes:
+            if isinstance(cls, type) and issubclass(cls, torch.nn.Module) and has_forward(cls):
+                name, home = cls.__name__, sys.modules.get(cls.__module__)
+                file = getattr(home, "__file__", None)
+                if file and is_own(file) and getattr(home, name, None) is cls:
+                    found.setdefault(file, []).append(name)
+    return {file: list(dict.fromkeys(names)) for file, names in found.items()}
 
 
 def has_forward(value: type) -> bool:

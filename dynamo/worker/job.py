@@ -50,10 +50,11 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
         module = _import(job, project)
         targets = discover.find(module, job["names"] or _configured_names(job, module), sites)
         if not targets:
-            raise Unusable(
+            says = (
                 f"{name} has nothing to check: no nn.Module class with a forward, and its import compiles nothing;"
                 " name a function or Class.method of it, or run the program with `graphmend verify -- COMMAND`"
             )
+            raise Unusable(says + _elsewhere(module, project), says)
     except Unusable as error:
         return {**answer, "problem": str(error), "bare": error.bare}
     say({"begun": {**answer, "names": [target.name for target in targets]}})
@@ -95,6 +96,14 @@ def _import(job: dict[str, Any], project: Project) -> ModuleType:
     except BaseException as error:
         fails, mine = f"{path} cannot be imported", project.contains
         raise Unusable(f"{fails}: {describe(error, mine)}", f"{fails}: {bare(error, mine)}") from error
+
+
+def _elsewhere(module: ModuleType, project: Project) -> str:
+    """Where the classes lie that a script has from other files."""
+    for file, names in discover.imported(module, project.contains).items():
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        return f"; it has {shown} from {(place := os.path.relpath(file))}: `graphmend verify {place}`"
+    return ""
 
 
 def _configured_names(job: dict[str, Any], module: ModuleType) -> list[str]:

@@ -61,6 +61,17 @@ def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: st
     assert "\n" not in report.problem
 
 
+@pytest.mark.parametrize("imports", ["from model import Net", "import model", "from model import *"])
+def test_a_script_says_where_its_model_lies(checks: Checks, write: Callable[..., Path], imports: str) -> None:
+    path = write("from torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n")
+    script = path.with_name("train.py")
+    script.write_text(f"import torch\nfrom torch.nn import Linear\n{imports}\n")
+    problem = checks(script).problem or ""
+    assert problem.startswith("train.py has nothing to check: ")
+    assert "; it has Net from " in problem
+    assert problem.endswith(f"{path.name}`")
+
+
 @pytest.mark.parametrize("raises", ["import nowhere_to_be_found", "raise ValueError('no such device')"])
 def test_a_package_that_wants_what_is_not_here(checks: Checks, tmp_path: Path, raises: str) -> None:
     layers = tmp_path / "package" / "layers"
