@@ -23,6 +23,10 @@ class _Wanted(BaseException):
     """The program waits for another file; no failure, which a rewrite might catch."""
 
 
+class ProgramGone(BaseException):
+    """The program cannot be asked any more: no failure of a mend."""
+
+
 class _Made(NamedTuple):
     text: str
     """The text that was mended."""
@@ -125,7 +129,11 @@ class Ahead:
 
     def _mend_ahead(self, path: str, waits: Callable[[str], bool]) -> None:
         def go_on() -> None:
-            if waits(path):
+            try:
+                is_wanted = waits(path)
+            except Exception as error:
+                raise ProgramGone from error
+            if is_wanted:
                 raise _Wanted
 
         texts, before = _Known(self._overlay, self._is_target), dict(self._overlay)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmend.importer.ahead import Ahead
+from graphmend.importer.ahead import Ahead, ProgramGone
 from graphmend.importer.hook import Outcome
 from graphmend.importer.next_imports import NextImports
 from graphmend.importer.text_mender import Surroundings, TextMender
@@ -224,6 +224,17 @@ def test_what_is_ready_is_handed_out_while_another_file_is_mended(
         other.imports(name, plain.mend) for name in ORDER[3:]
     ]
     assert len(made) == len(ORDER[3:]), "nothing but by the other mender"
+
+
+def test_a_program_that_is_gone_ends_the_work(folder: Path) -> None:
+    program, ahead = Program(folder), _ahead(folder)
+    program.imports("__init__", ahead.mend)
+
+    def waits(_: str) -> bool:
+        raise EOFError
+
+    with pytest.raises(ProgramGone):
+        list(iter(lambda: ahead.step(waits), False))
 
 
 def test_what_is_kept_is_not_made(folder: Path) -> None:
