@@ -106,10 +106,10 @@ def of_builtin(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     if last == "bool":
         return Result("bool", (), Counterpart(argument, " != 0"))
     if last == "float":
-        return Result("float64", (), None if dtype == "float64" else Counterpart(argument, ".double()"))
+        return Result("float64", (), Counterpart(argument, ".double()"))
     if last == "int":
         found = () if kind in ("int", "bool") else (NOT_WHOLE, BEYOND)
-        return Result("int64", found, None if dtype == "int64" else Counterpart(argument, ".long()"))
+        return Result("int64", found, Counterpart(argument, ".long()"))
     return None
 
 
