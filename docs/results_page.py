@@ -6,7 +6,7 @@ from pathlib import Path
 
 _RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
 
-_TABLES = {"steady": "steady.md", "speed": "cpu-tiny.md", "turns": "turns.md"}
+_TABLES = {"steady": "steady.md", "speed": "cpu-tiny.md", "turns": "turns.md", "startup": "startup.md"}
 
 _TEXT = """\
 # Results
@@ -44,7 +44,16 @@ cost, and what a larger model hardly notices. A gain below 1 is a loss.
 
     python bench/turns.py --rows biogpt PegasusForCausalLM layoutlmv3-base --write bench/results/turns.md
 
-{turns}"""
+{turns}
+## Start-up
+
+What `graphmend run` adds until a model of the table is imported, built and handed to `torch.compile`: with an empty
+cache (`cold`), and with that of the run before. Most of it is one file each,
+which is checked again for each mend that is tried in it, while the program waits for it.
+
+    python bench/startup.py --elapsed --rounds 3 --rows t5-small bart-base --write bench/results/startup.md
+
+{startup}"""
 
 
 def results_page() -> str:
