@@ -216,6 +216,7 @@ def test_modules_from_the_cache_and_new_ones(run: Run, tmp_path: Path) -> None:
     assert "mended 2 modules" in both.said[0], both.said
 
 
+@pytest.mark.torch
 def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "file").write_text("")
