@@ -7,6 +7,7 @@ is mended does not depend on how far this has come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from graphmend.importer.hook import Outcome, Texts, decoded
@@ -40,11 +41,20 @@ class Ahead:
     """The mends of one program's modules, when it asks for them or ahead of it.
 
     `is_target` says of a path whether that file is to be mended. `kept` loads what an earlier run has made of a text:
-    the program takes it from there, and it is not made again.
+    the program takes it from there, and it is not made again. `program` is the text and the path of its script, and
+    `expected` the surroundings that it begins with: the work begins with them, at once, and once more where the first
+    module is imported in others.
     """
 
-    def __init__(self, mender: TextMender, is_target: Callable[[str], bool], kept: Kept) -> None:
-        self._mender, self._is_target, self._kept = mender, is_target, kept
+    def __init__(
+        self,
+        mender: TextMender,
+        is_target: Callable[[str], bool],
+        kept: Kept,
+        program: tuple[str, str] | None = None,
+        expected: Surroundings | None = None,
+    ) -> None:
+        self._mender, self._is_target, self._kept, self._program = mender, is_target, kept, program
         self._overlay = mender.overlay
         """The texts in place of files once what waits is asked for."""
         self._running: dict[str, str] = {}
@@ -52,11 +62,17 @@ class Ahead:
         self._waiting: dict[str, _Made] = {}
         self._coming: list[Iterator[str]] = []
         """Where the imports go on, the innermost module's last."""
+        self._late: list[Iterator[str]] = []
+        """What functions of the program's own files will import."""
         self._looked_at: set[str] = set()
         self._around = Surroundings((), None)
+        self._is_met = False
+        """Has the program asked for a module in these surroundings?"""
         self._changed: list[str] = []
         """Files that were seen to be others by now, and are not forgotten yet."""
         self._imports: NextImports | None = None
+        if expected is not None and expected.search:
+            self._begin(expected)
 
     # What the program asks for
 
@@ -68,8 +84,7 @@ class Ahead:
 
     def mend(self, text: str, path: str, texts: Texts, around: Surroundings) -> tuple[Outcome, Mapping[str, str]]:
         """As `TextMender.mend`."""
-        if not self._around.search:
-            self._around = around
+        self._meet(around)
         self._look_for_changes()
         if self._changed:
             self._mender.forget(self._changed)
@@ -81,8 +96,13 @@ class Ahead:
             made = _Made(text, {}, *self._mender.mend(text, path, texts, around))
         return self._handed_out(path, made)
 
-    def ready(self, text: str, path: str, news: Mapping[str, str]) -> tuple[Outcome, Mapping[str, str]] | None:
+    def ready(
+        self, text: str, path: str, news: Mapping[str, str], around: Surroundings
+    ) -> tuple[Outcome, Mapping[str, str]] | None:
         """What `told` and `mend` would give where it waits already; None otherwise. Work on another file may go on."""
+        if not self._is_met and not _alike(around, self._around):
+            return None
+        self._is_met = True
         made, running = self._waiting.get(path), {**self._running, **news}
         self._look_for_changes()
         if made is None or self._changed or (made.text, made.among) != (text, running):
@@ -98,6 +118,25 @@ class Ahead:
         self._running |= {other: mended.text for other, mended in made.outcome.elsewhere.items()}
         return made.outcome, made.read
 
+    def _meet(self, around: Surroundings) -> None:
+        """The first surroundings that a module is imported in are those of all."""
+        if self._is_met:
+            return
+        self._is_met = True
+        if not _alike(around, self._around):
+            self._begin(around)
+            self._put(self._running)
+
+    def _begin(self, around: Surroundings) -> None:
+        self._around, self._imports = around, None
+        self._mender.begin(around)
+        self._waiting.clear()
+        self._looked_at.clear()
+        self._coming.clear()
+        self._late.clear()
+        if self._program is not None:
+            self.follow(*self._program)
+
     def _look_for_changes(self) -> None:
         self._changed += self._mender.changed()
 
@@ -106,26 +145,40 @@ class Ahead:
     def follow(self, text: str, path: str) -> None:
         """Looks for the next modules in the text of one that runs now."""
         self._coming.append(self._imported(text, path))
+        if self._is_own(path):
+            self._late.append(self._imported(text, path, later=True))
 
     def step(self, waits: Callable[[str], bool] = lambda _: False) -> bool:
-        """Mends one module ahead; False where none is to be expected, or none was asked for so far.
+        """Mends one module ahead; False where none is to be expected, or it is not known in which surroundings.
 
         `waits` says whether the program waits for another file than one, for which the work on this one is dropped.
         """
-        while self._around.search and self._coming and len(self._waiting) < _MOST_WAITING:
+        while self._around.search and (self._coming or self._late) and len(self._waiting) < _MOST_WAITING:
+            if not self._coming:
+                self._coming.append(self._late.pop(0))
             path = next(self._coming[-1], None)
             if path is None:
                 self._coming.pop()
             elif path not in self._looked_at:
                 self._looked_at.add(path)
-                self._mend_ahead(path, waits)
-                return True
+                if self._is_target(path):
+                    self._mend_ahead(path, waits)
+                    return True
+                if (text := decoded(path)) is not None:
+                    self.follow(text, path)
         return False
 
-    def _imported(self, text: str, path: str) -> Iterator[str]:
+    def _imported(self, text: str, path: str, later: bool = False) -> Iterator[str]:
         if self._imports is None:
-            self._imports = NextImports(self._mender.project, self._is_target)
-        yield from self._imports.of(text, path)
+            self._imports = NextImports(self._mender.project, lambda p: self._is_target(p) or self._is_own(p))
+        yield from self._imports.later(text, path) if later else self._imports.of(text, path)
+
+    def _is_own(self, path: str) -> bool:
+        """Is this a file of the program's, and not of a library beside it?"""
+        if self._program is None:
+            return False
+        inside = Path(path).is_relative_to(Path(self._program[1]).parent)
+        return inside and "site-packages" not in path and "dist-packages" not in path
 
     def _mend_ahead(self, path: str, waits: Callable[[str], bool]) -> None:
         def go_on() -> None:
@@ -158,6 +211,10 @@ class Ahead:
             self._overlay.clear()
             self._overlay.update(kept)
             self._mender.forget(changed)
+
+
+def _alike(one: Surroundings, other: Surroundings) -> bool:
+    return (one.search, one.torch_version) == (other.search, other.torch_version)
 
 
 def _differing(texts: Mapping[str, str], others: Mapping[str, str]) -> list[str]:

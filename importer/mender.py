@@ -54,10 +54,10 @@ class Mender:
     def _ahead(self, is_target: Callable[[str], bool], program: tuple[str, str] | None) -> Ahead:
         from graphmend.importer.ahead import Ahead
 
-        ahead = Ahead(self._here, is_target, lambda text, path, texts: self.load(text, path, texts) is not None)
-        if program is not None:
-            ahead.follow(*program)
-        return ahead
+        def is_kept(text: str, path: str, texts: Texts) -> bool:
+            return self.load(text, path, texts) is not None
+
+        return Ahead(self._here, is_target, is_kept, program, Surroundings.now())
 
     def mend(self, text: str, path: str, texts: Texts) -> Outcome:
         outcome, read = self._mended(text, path, texts)

@@ -214,13 +214,14 @@ class _Requests:
 
 def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
     texts, requests = _Asked(asked, told), _Requests(asked)
+    sys.path[:] = map(os.path.abspath, sys.path)  # as `Surroundings` have it
     has_time = len(os.sched_getaffinity(0)) > 1
 
     def waits(mended: str) -> bool:
         """Does the program wait for another file than the one that is mended? It gets what is ready."""
         while (request := requests.now()) is not None and request[1] != mended:
             text, path, around, news = request
-            done = ahead.ready(text, path, news) if list(around.search) == sys.path else None
+            done = ahead.ready(text, path, news, around) if list(around.search) == sys.path else None
             if done is None:
                 return True
             requests.take()

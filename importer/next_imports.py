@@ -1,4 +1,5 @@
-"""Which files a module imports when it runs, in order: found in its text, nothing is imported.
+"""Which files a module imports when it runs, in order, and which its functions will: found in its text, nothing is
+imported.
 
 Conditions are taken to hold but for those of type checkers: a file too many costs time, no more.
 """
@@ -6,7 +7,7 @@ Conditions are taken to hold but for those of type checkers: a file too many cos
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,24 +20,31 @@ _MOST_STARS = 20
 
 
 class NextImports:
-    """Follows imports to the files that are to be mended."""
+    """Follows imports to the files that are looked at: those that are to be mended, and the program's own."""
 
-    def __init__(self, project: Project, is_target: Callable[[str], bool]) -> None:
-        self._project, self._is_target = project, is_target
+    def __init__(self, project: Project, is_looked_at: Callable[[str], bool]) -> None:
+        self._project, self._is_looked_at = project, is_looked_at
         self._paths: dict[str, str | None] = {}
         """Cache: the files of modules, by dotted name."""
 
     def of(self, text: str, path: str) -> Iterator[str]:
         """The paths, one and the same more than once perhaps."""
+        for name in self._asked_for(text, path, lambda module, tree: _named(module, _run_at_once(tree.body))):
+            yield from self._files(name)
+
+    def later(self, text: str, path: str) -> Iterator[str]:
+        """Those that its functions import, and what is taken from a module by attribute: a package may load it then."""
+        for name in self._asked_for(text, path, lambda module, tree: _named(module, _run_ever(tree))):
+            yield from self._files(name)
+
+    def _asked_for(
+        self, text: str, path: str, names: Callable[[ModuleInfo, ast.Module], Iterator[str]]
+    ) -> Sequence[str]:
         from graphmend.analysis.syntax.source import Source
 
         source = Source(text, path)
         module = self._project.alone(source)
-        if module is None or source.tree is None:
-            return
-        for statement in list(_run_at_once(source.tree.body)):
-            for name in _names(module, statement):
-                yield from self._files(name)
+        return () if module is None or source.tree is None else list(dict.fromkeys(names(module, source.tree)))
 
     def _files(self, name: str, depth: int = 0) -> Iterator[str]:
         """The files that run before something with a qualified name is there."""
@@ -48,7 +56,7 @@ class NextImports:
             if path is None:
                 break
             owner = module
-            if self._is_target(path):
+            if self._is_looked_at(path):
                 yield path
         rest = parts[len(owner.split(".")) if owner else 0 :]
         if owner and rest and depth < _DEEPEST:
@@ -57,7 +65,7 @@ class NextImports:
     def _of_definition(self, owner: str, name: str, depth: int) -> Iterator[str]:
         """Those behind a name that a package takes from one of its modules, perhaps not before it is asked for."""
         path = self._path(owner)
-        if path is None or not self._is_target(path) or (module := self._project.module(owner)) is None:
+        if path is None or not self._is_looked_at(path) or (module := self._project.module(owner)) is None:
             return
         if name in module.imports:
             yield from self._files(module.imports[name], depth + 1)
@@ -84,7 +92,7 @@ def _run_at_once(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             yield statement
         elif isinstance(statement, ast.If):
-            if "TYPE_CHECKING" not in ast.unparse(statement.test):
+            if not _is_for_type_checkers(statement):
                 yield from _run_at_once(statement.body)
             yield from _run_at_once(statement.orelse)
         elif isinstance(statement, (ast.Try, ast.With)):
@@ -93,12 +101,29 @@ def _run_at_once(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _run_at_once(statement.orelse)
 
 
-def _names(module: ModuleInfo, statement: ast.stmt) -> list[str]:
-    """The qualified names that an import asks for."""
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    assert isinstance(statement, ast.ImportFrom)
-    return [*module.imported(statement).values()] or [module.absolute(statement)]
+def _run_ever(tree: ast.Module) -> Iterator[ast.AST]:
+    """Everything in a tree, in order, but what type checkers alone read."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        inner = node.orelse if isinstance(node, ast.If) and _is_for_type_checkers(node) else ast.iter_child_nodes(node)
+        left += reversed([*inner])
+
+
+def _is_for_type_checkers(statement: ast.If) -> bool:
+    return "TYPE_CHECKING" in ast.unparse(statement.test)
+
+
+def _named(module: ModuleInfo, nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The qualified names that imports ask for, and attributes of what was imported."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from [*module.imported(node).values()] or [module.absolute(node)]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in module.imports:
+            yield f"{module.imports[node.value.id]}.{node.attr}"
 
 
 def _defines(module: ModuleInfo, name: str) -> bool:

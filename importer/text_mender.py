@@ -36,6 +36,13 @@ class Surroundings(NamedTuple):
         loaded = getattr(sys.modules.get("torch"), "__version__", None)
         return cls(tuple(map(os.path.abspath, sys.path)), None if loaded is None else str(loaded))
 
+    @property
+    def torch_version(self) -> str | None:
+        """The minor version of the loaded torch, else of the one that would be loaded."""
+        from graphmend.workspace.interpreter import running
+
+        return ".".join(self.torch.split(".")[:2]) if self.torch else running().torch_version
+
 
 class TextMender:
     """Mends one text after the other; those that it has mended are what the next ones are read with."""
@@ -65,7 +72,7 @@ class TextMender:
         from graphmend.transforms.mend import mend_all
 
         if not self._around.search:  # one project serves all: those of the first module
-            self._around = around
+            self.begin(around)
         source = Source(text, path)
         if source.tree is None:
             return Outcome(), {}  # importing it says so
@@ -103,6 +110,12 @@ class TextMender:
         new = mended.source.text if mended.source is not source else None
         return Outcome(new, own, left, elsewhere), others.read
 
+    def begin(self, around: Surroundings) -> None:
+        """Reads all modules with these surroundings from now on; what was read with others is not known any more."""
+        self._around, self._loader = around, None
+        for known in ("project", "_settings"):
+            self.__dict__.pop(known, None)
+
     def forget(self, paths: Iterable[str]) -> None:
         """Other texts are in these files, or in place of them, than were read."""
         if self._loader is not None:
@@ -127,11 +140,8 @@ class TextMender:
     @cached_property
     def _settings(self) -> Settings:
         from graphmend.analysis.settings import Settings
-        from graphmend.workspace.interpreter import running
 
-        loaded = self._around.torch
-        minor = ".".join(loaded.split(".")[:2]) if loaded else running().torch_version
-        return Settings(torch_version=minor)
+        return Settings(torch_version=self._around.torch_version)
 
 
 class _Others:

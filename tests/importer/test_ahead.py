@@ -110,9 +110,8 @@ class Program:
 
 
 def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
-    ahead = Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept)
-    ahead.follow(SCRIPT, str(folder.parent / "script.py"))
-    return ahead
+    program = SCRIPT, str(folder.parent / "script.py")
+    return Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept, program)
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -203,14 +202,14 @@ def test_what_is_ready_is_handed_out_while_another_file_is_mended(
         """The program imports the first files once the work on a later one has begun."""
 
         def ready(text: str, path: str, *_: object) -> tuple[Outcome, object]:
-            found = ahead.ready(text, path, program.texts)
+            found = ahead.ready(text, path, program.texts, program.around)
             assert found is not None, path
             return found
 
         if Path(mended).stem == "later" and not got:
             for name in ("first", "helper"):
-                assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), {}) is None
-                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), {"/else.py": ""}) is None
+                assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), {}, program.around) is None
+                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), {"/else.py": ""}, program.around) is None
                 got.append(program.imports(name, ready))
         return False
 
@@ -254,6 +253,30 @@ def test_what_is_kept_is_not_made(folder: Path) -> None:
     assert program.imports("helper", ahead.mend)[0].text is None
 
 
+@pytest.mark.parametrize("torch", ["2.13.0+cpu", "2.9.1"], ids=["as expected", "another torch"])
+def test_before_anything_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch, torch: str) -> None:
+    (folder.parent / "model.py").write_text("import torch, pkg\n\n\ndef build():\n    return pkg.Late()\n")
+    script = "import torch\n\n\ndef main():\n    from model import build\n    import pkg.later\n"
+    expected = Surroundings((str(folder.parent),), "2.13.1")
+    ahead = Ahead(
+        TextMender(unsafe=True),
+        lambda path: Path(path).parent == folder,
+        lambda *_: False,
+        (script, str(folder.parent / "script.py")),
+        expected,
+    )
+    made = _counted(monkeypatch)
+    while ahead.step():
+        pass
+    assert {Path(path).stem for path in made} == {"__init__", "later", "last", "lazy"}
+    made.clear()
+    program, other, plain = Program(folder), Program(folder), TextMender(unsafe=True)
+    program.around = other.around = Surroundings(expected.search, torch)
+    for name in ("__init__", "later", "lazy"):
+        assert program.imports(name, ahead.mend) == other.imports(name, plain.mend), name
+    assert len(made) == (3 if torch.startswith("2.13") else 6), "by the other mender, and by this where it must be"
+
+
 def test_imports_in_order(folder: Path) -> None:
     mender = TextMender(unsafe=False)
     mender.mend("", "none.py", Program(folder), Program(folder).around)
@@ -272,3 +295,6 @@ def test_imports_in_order(folder: Path) -> None:
     ]  # fmt: skip
     assert found("import numpy, json, missing.part\nfrom missing import x\nfrom ... import y") == []
     assert found("import (") == []
+    inside = "import pkg as p\n\n\ndef f(x):\n    from . import later\n    return p.Late, x.Late\n"
+    paths = follow.later(inside, str(folder / "some.py"))
+    assert list(dict.fromkeys(Path(path).stem for path in paths)) == ["__init__", "later", "lazy"]
