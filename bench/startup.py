@@ -1,5 +1,5 @@
-"""What `graphmend run` adds to the start of a program: rows of the paper's table, imported, built and handed to
-torch.compile.
+"""What `graphmend run` adds to the start of a program: one that imports a model's class (rows of the paper's table),
+builds it and hands it to torch.compile.
 
     python bench/startup.py [--rows t5-small bart-base] [--rounds 5] [--safe] [--elapsed] [--write FILE]
 
@@ -30,19 +30,27 @@ ARMS = ("plain", "cold", "cached")
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
 
 
-def start(row: str) -> None:
-    """The program that is measured."""
-    import torch
+def program(row: str) -> str:
+    """The text of the program that is measured. It names the class of its model as most programs do, by an import."""
     from paper_models import ROWS
 
-    model, _ = ROWS[row][0]()
-    torch.compile(model.eval())
+    cls = type(ROWS[row][0]()[0])
+    package = cls.__module__.partition(".")[0]
+    return f"""import torch
+from {package if package == "transformers" else cls.__module__} import {cls.__name__}
+from paper_models import ROWS
+
+model, _ = ROWS[{row!r}][0]()
+assert isinstance(model, {cls.__name__})
+torch.compile(model.eval())
+"""
 
 
 def seconds(command: list[str], cache: Path, elapsed: bool) -> float:
     """User seconds of a command and of all that it began, or those that it takes."""
     before, begun = os.times().children_user, time.perf_counter()
     environment = {**os.environ, "GRAPHMEND_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
     subprocess.run(command, check=True, cwd=HERE.parent, env=environment, stderr=subprocess.DEVNULL)
     took = time.perf_counter() - begun
     while True:
@@ -55,13 +63,16 @@ def seconds(command: list[str], cache: Path, elapsed: bool) -> float:
 def compared(row: str, options: argparse.Namespace) -> list[str]:
     """The cells of a row: the medians, and what they add to the first of them."""
     how = ["-m", "graphmend", "run", *([] if options.safe else ["--unsafe"]), "--mend", "transformers", "--mend"]
-    program = [str(HERE), "--start", row]
+    text = program(row)
     found: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "script.py"
+            script.write_text(text)
             for arm in ARMS:
                 mended = [] if arm == "plain" else [*how, "chronos", "--report", os.devnull]
-                found[arm].append(seconds([sys.executable, *mended, *program], Path(folder), options.elapsed))
+                command = [sys.executable, *mended, str(script)]
+                found[arm].append(seconds(command, Path(folder) / "cache", options.elapsed))
     plain, *others = (statistics.median(found[arm]) for arm in ARMS)
     return [row, f"{plain:.1f}", *(f"{each:.1f} ({each - plain:+.1f})" for each in others)]
 
@@ -75,11 +86,7 @@ def main() -> None:
     parser.add_argument("--safe", action="store_true", help="safe mends only")
     parser.add_argument("--elapsed", action="store_true", help="count elapsed, not processor time")
     parser.add_argument("--write", type=Path, help="keep the table in this file")
-    parser.add_argument("--start", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.start:
-        start(options.start)
-        return
     if ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0) != 0:
         raise SystemExit(f"orphans cannot be counted on {platform.system()}")
     mends = "safe mends" if options.safe else "all mends"

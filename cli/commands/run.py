@@ -157,6 +157,13 @@ class Module(Program):
             return [top], []
         return [], [Path(spec.origin).parent] if spec.has_location and spec.origin else []
 
+    def text(self) -> tuple[str, str] | None:
+        from graphmend.workspace.module_loader import ModuleLoader
+
+        loader = ModuleLoader(Path.cwd(), [Path(folder) for folder in sys.path if folder])
+        found = loader.find(f"{self._name}.__main__") or loader.find(self._name)
+        return (found[1], found[0]) if found is not None else None
+
     def run(self, importer: Importer) -> None:
         spec = _find(self._name)
         if spec.submodule_search_locations is not None:
