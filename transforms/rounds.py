@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 #: steps of a chain: one mend may uncover the next (a kept tensor is then branched on)
-_STEPS = 4
+_STEPS = 8
 #: checks of one file; more are not known to be needed, and a rewrite that never ends would be a bug
 _MOST = 500
 

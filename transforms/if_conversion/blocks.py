@@ -68,8 +68,8 @@ class Block:
     """Python numbers that the block has bound so far."""
     nothing: dict[str, bool] = field(default_factory=dict)
     """Names that the block has bound so far to None, or to something that is not None for certain."""
-    rebound: set[str] = field(default_factory=set)
-    """Names that the block has bound so far."""
+    now: dict[str, SideValue] = field(default_factory=dict)
+    """Names that the block has bound so far, with their values."""
     late: set[str] = field(default_factory=set)
     """What gets its value behind a write into memory: names, places that are bound again, what is returned."""
     wrote: bool = False
@@ -160,6 +160,7 @@ class Block:
                     self.replace[node] = choice.text
         self.bound.pop(name, None)
         self.numbers.pop(name, None)
+        self.now[name] = choice
         if choice.meta is not None:
             self.bound[name] = choice.meta
         elif choice.number:
@@ -187,7 +188,7 @@ class Block:
 
     def _know(self, name: str, choice: SideValue) -> None:
         """Remembers whether a name that is bound here is None now."""
-        self.rebound.add(name)
+        self.now[name] = choice
         self.nothing.pop(name, None)
         if isinstance(choice.node, ast.Constant) and choice.node.value is None:
             self.nothing[name] = True
@@ -253,7 +254,7 @@ class Block:
         for other in self.changes.values():
             if target == other.target or (root == other.root and not (apart and other.apart)):
                 raise NotSelectableError(f"`{root}` is changed twice")
-        if root in self.rebound:
+        if root in self.now:
             raise NotSelectableError(f"`{root}` is bound and changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")
@@ -306,7 +307,7 @@ class Block:
                 evaluated=[],
                 inner=[],
                 protected=set(self.protected),
-                rebound=set(self.rebound),
+                now=dict(self.now),
                 replace=dict(self.replace),
                 bound=dict(self.bound),
                 numbers=dict(self.numbers),
@@ -383,7 +384,7 @@ class Block:
 
     def _now(self, name: str) -> SideValue:
         """The value that a name has at this place of the block."""
-        return self.values.get(name) or self.numbers.get(name) or incoming(self.facts, self.whole, name)
+        return self.now.get(name) or incoming(self.facts, self.whole, name)
 
 
 def returns(statements: Sequence[ast.stmt]) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from graphmend.analysis.lattice.values import Container, Static, Tensor, options
+from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind, options
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.liveness import parameters, reads
+from graphmend.transforms.code.liveness import parameters, reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -380,12 +380,14 @@ def _is_mask(block: Converting, node: ast.expr) -> bool:
 
 
 def _fixed(block: Converting, index: ast.expr) -> bool:
-    """A whole number or a slice that is known while tracing."""
+    """A whole number, of Python's or in a tensor, or a slice that is known while tracing; the branch leaves it as it is."""
     if isinstance(index, ast.Slice):
         return all(_fixed(block, part) for part in (index.lower, index.upper, index.step) if part is not None)
     if index is None or isinstance(index, ast.Constant) or isinstance(constant(index), int):
         return True
     value = block.facts.value(index)
+    if isinstance(value, Tensor) and value.rank == 0 and dtype_kind(value.dtype) == "int" and value.dtype != "uint8":
+        return not reads(index) & stored([block.whole])
     return isinstance(value, Static) and value.type in ("int", "slice")
 
 

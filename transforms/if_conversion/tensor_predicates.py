@@ -315,10 +315,12 @@ def _on_some_paths(value: Value) -> bool:
 
 def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:
     """Is a tensor inside a test only asked for its shape, dtype, device, or for being there?"""
-    child: ast.AST = inner
+    child: ast.expr = inner
     above = facts.parent(inner)
     while child is not top and above is not None:
         if _compares(facts, above):
+            return False
+        if isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not) and _may_be_of_tensor(facts.value(child)):
             return False
         if isinstance(above, ast.expr) and isinstance(facts.value(above), Static):
             return True
@@ -328,7 +330,7 @@ def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool
             return True
         if isinstance(above, ast.Attribute) and above.attr in _METADATA:
             return True
-        child, above = above, facts.parent(above)
+        child, above = above if isinstance(above, ast.expr) else child, facts.parent(above)
     return False
 
 

@@ -3,120 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, options
-from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.liveness import locals_of, parameters, reads
+from graphmend.transforms.code.liveness import locals_of, reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.names.replaced import is_lasting, is_written_as_data
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.outside.pure_bodies import only_computes, runs_through
 from graphmend.transforms.legality.raising.containers import makes_entries
-from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
 from graphmend.transforms.legality.rows.modules import does_method, has_hooks, is_only_one
 from graphmend.transforms.questions import take_for_granted
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
-
-#: methods that only compute, whatever tensor they are called on
-_METHODS = (
-    known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.REDUCTIONS | known.CASTS
-    | frozenset(
-        "max min amax amin argmax argmin size dim numel view reshape transpose permute unsqueeze squeeze flatten "
-        "expand expand_as softmax log_softmax dot matmul mm bmm cumsum t masked_fill type_as new_zeros new_ones".split()
-    )
-)  # fmt: skip
-_BUILTINS = frozenset({"builtins.len", "builtins.isinstance", "builtins.range"})
-
-
-@lru_cache(maxsize=64)
-def only_computes(info: FunctionInfo) -> bool:
-    """Is every statement of a function an assignment to a local name, a branch or a `return`, and does every call in it
-    only compute? It is taken to be given tensors and numbers.
-    """
-    node = info.node
-    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
-        return False
-    if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(node)):
-        return False
-    body = _Body(info.module, locals_of(node), parameters(node))
-    return body.computes(node.body)
-
-
-class _Body(Kinds):
-    """The expressions of a function's body."""
-
-    def __init__(self, module: ModuleInfo, names: frozenset[str], given: Iterable[str]) -> None:
-        super().__init__()
-        self._module, self._local, self._bound = module, names, {*given}
-        self._defined = set[str]()
-        """Local names of functions that are defined in the body, which only compute where it does."""
-
-    def computes(self, statements: Sequence[ast.stmt]) -> bool:
-        for statement in statements:
-            match statement:
-                case ast.Expr(value=ast.Constant()) | ast.Pass():
-                    continue
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=given) as made) if (
-                    name not in self._bound and not (given.defaults or given.kw_defaults)
-                ):
-                    self._local |= {*parameters(made)}
-                    self._defined.add(name)
-                    self.kind(made.body)
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in self._defined:
-                    self._bound.add(name)
-                    self.kind(value)
-                case ast.Return(value=ast.expr() as value):
-                    self.kind(value)
-                case ast.If(test=test, body=body, orelse=orelse):
-                    self.kind(test)
-                    if not (self.computes(body) and self.computes(orelse)):
-                        return False
-                case _:
-                    return False
-        return self.pure
-
-    def leaf(self, node: ast.expr) -> Kind | None:
-        match node:
-            case ast.Name():
-                return "const"
-            case ast.BoolOp(values=values):
-                for value in values:
-                    self.kind(value)
-                return "const"
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                for value in (test, body, orelse):
-                    self.kind(value)
-                return "const"
-        return None
-
-    def module(self, function: ast.expr, given: Kind) -> Does | None:
-        name = self.qualified(function)
-        if isinstance(function, ast.Name) and function.id in self._defined:
-            return Does(True, "const")
-        if name is not None and (name in _BUILTINS or name.startswith("math.")):
-            return Does(True, "const")
-        if name is None and not (isinstance(function, ast.Attribute) and function.attr in _METHODS):
-            return Does(False, "other")
-        return None
-
-    def qualified(self, function: ast.expr) -> str | None:
-        if isinstance(function, ast.Name):
-            bound = function.id in self._local or function.id in self._module.globals
-            return None if bound else self._module.imports.get(function.id, f"builtins.{function.id}")
-        if isinstance(function, ast.Attribute) and isinstance(inner := function.value, (ast.Name, ast.Attribute)):
-            if isinstance(inner, ast.Name) and (inner.id not in self._module.imports or inner.id in self._local):
-                return None
-            above = self.qualified(inner)
-            return f"{above}.{function.attr}" if above else None
-        return None
 
 
 @lru_cache(maxsize=64)
@@ -168,9 +75,10 @@ def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
         return is_the_one(function, tree) and does_method(function, tree).pure
     given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
     plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)
-    # what gives a tensor computes with tensors, whatever else is not known of them
+    # what gives a tensor computes with tensors, whatever else is not known of them; but for what may be used up
     objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
-    return (plain or (isinstance(facts.value(node), Tensor) and not objects)) and only_computes(function.info)
+    given_tensors = isinstance(facts.value(node), Tensor) and not objects and not runs_through(function.info)
+    return (plain or given_tensors) and only_computes(function.info)
 
 
 def _is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:

@@ -83,6 +83,8 @@ class Result:
     """None where the call takes a tensor as it is written."""
     computes: bool = False
     """Does a wider dtype do it as Python does?"""
+    of_any: bool = False
+    """Is the form as right for what is a Python number still, as nothing has made a tensor of it yet?"""
 
 
 def of_number(call: ast.Call, folder: str, last: str, dtype: Hashable) -> Result | None:
@@ -253,23 +255,27 @@ def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
     return Result(dtype, tuple(found), Counterpart(call.args[0], f".sort({options}).values", "stack"))
 
 
-def copied(call: ast.Call, name: str, dtype: Hashable, *, only_read: bool) -> Result | None:
-    """`torch.tensor(number)`, `x.new_tensor(number)` of a number that is computed from tensors."""
+def copied(call: ast.Call, name: str, dtype: Hashable, *, only_read: bool, of_any: bool = False) -> Result | None:
+    """`torch.tensor(number)`, `x.new_tensor(number)` of a number that is computed from tensors; `of_any`: sometimes."""
     options = {k.arg: k.value for k in call.keywords}
     if len(call.args) != 1 or set(options) - {"dtype"} or name not in _OF_ONE:
         return None
     number, cast = call.args[0], options.get("dtype")
+    takes = "as_tensor" if of_any else ""
     if name == "torch.as_tensor" and cast is None and dtype in ("bool", "int64"):
         # of a tensor it is that tensor
-        return Result(dtype, (_DEVICE,), None if only_read else Counterpart(number, ".clone()"))
+        form = None if only_read else Counterpart(number, ".clone()", takes)
+        return Result(dtype, (_DEVICE,), form, of_any=of_any)
     if name == "torch.Tensor.new_tensor" and cast is None:
         suffix = _like_receiver(call)
-        return None if suffix is None else Result(dtype, (OVERFLOW,), Counterpart(number, f".clone(){suffix}"))
+        form = Counterpart(number, f".clone(){suffix}", takes)
+        return None if suffix is None else Result(dtype, (OVERFLOW,), form, of_any=of_any)
     if cast is not None:
-        return Result(dtype, (_DEVICE, OVERFLOW), Counterpart(number, ".clone()", cast=cast))
+        return Result(dtype, (_DEVICE, OVERFLOW), Counterpart(number, ".clone()", takes, cast=cast), of_any=of_any)
     kind = dtype_kind(dtype)
     found = [_DEVICE, *([] if kind in ("float", "int", "bool") else [_DTYPE])]
-    return Result(dtype, tuple(found), Counterpart(number, ".clone()" + _CASTS.get(kind or "", "")))
+    form = Counterpart(number, ".clone()" + _CASTS.get(kind or "", ""), takes)
+    return Result(dtype, tuple(found), form, of_any=of_any)
 
 
 def statistic(call: ast.Call, last: str, dtype: Hashable) -> Result:

@@ -57,6 +57,8 @@ _STEPS = frozenset({"int", "round"}) | WHOLE
 class Meetings:
     """Collects what differs where a kept number is computed with, compared, or given to torch."""
 
+    _may_say = False
+
     def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
         """Without `rewrites` a use that takes no tensor as it is written needs a Python number."""
         self.facts, self.rewrites = facts, rewrites
@@ -200,7 +202,7 @@ class Meetings:
 
     def _copied(self, call: ast.Call, name: str, dtype: Hashable) -> Result | None:
         """What a function makes of the number that gives a tensor of it."""
-        return copied(call, name, dtype, only_read=self._is_only_read(call))
+        return copied(call, name, dtype, only_read=self._is_only_read(call), of_any=not self.rewrites)
 
     def _is_only_read(self, node: ast.expr) -> bool:
         """Is a tensor given to a function that changes nothing in place, and to nothing else?"""
@@ -380,7 +382,7 @@ class Meetings:
 
     def _becomes(self, call: ast.expr, result: Result) -> Hashable:
         """A call is written otherwise; the dtype that it gives then."""
-        if not self.rewrites:
+        if not (self.rewrites or (self._may_say and result.of_any)):
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         if result.form is not None:
             self.counterparts[call] = result.form

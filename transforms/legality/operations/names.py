@@ -83,6 +83,19 @@ CASTS = _names("""
     float double half bfloat16 int long short bool byte char
 """)
 
+#: further methods of tensors that only compute, and that no list, text or dictionary has with another meaning
+METHODS = _names("""
+    max min amax amin aminmax argmax argmin size dim numel element_size stride view view_as reshape reshape_as transpose
+    permute movedim moveaxis swapaxes swapdims unsqueeze squeeze flatten unflatten ravel expand expand_as broadcast_to
+    repeat tile softmax log_softmax logsumexp dot vdot inner outer matmul mm bmm mv addmm baddbmm cumsum cumprod cummax
+    cummin logcumsumexp diff t masked_fill masked_scatter masked_select nonzero type_as to new_zeros new_ones new_full
+    new_empty new_tensor where gather take take_along_dim scatter scatter_add scatter_reduce index_select index_add
+    index_fill index_copy index_put select narrow chunk unbind unfold diag diagonal diag_embed tril triu flip fliplr
+    flipud roll rot90 topk argsort msort kthvalue median nanmedian mode quantile nanquantile std_mean lerp addcmul
+    addcdiv remainder fmod floor_divide logaddexp logaddexp2 xlogy bitwise_and bitwise_or bitwise_xor bitwise_not
+    copysign heaviside cross trace det inverse bincount histc is_floating_point is_complex repeat_interleave
+""")
+
 #: nothing but the value of a finite derivative reaches the other side: a gradient of zero stays zero for every input
 LEAKLESS = TESTS | _names("""
     neg negative positive add sub subtract rsub clone contiguous detach relu clamp clip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
-from graphmend.transforms.legality.own_functions import only_computes
+from graphmend.transforms.legality.outside.pure_bodies import only_computes
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
