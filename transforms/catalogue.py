@@ -32,7 +32,14 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
-from graphmend.transforms.rewrites.loop_forms import as_loop, filter_inside, kept_along, loop_outside, number_first, stop_flag
+from graphmend.transforms.rewrites.loop_forms import (
+    as_loop,
+    filter_inside,
+    kept_along,
+    loop_outside,
+    number_first,
+    stop_flag,
+)
 from graphmend.transforms.rewrites.mask_forms import expanded_mask, mask_alone
 from graphmend.transforms.rewrites.output import (
     conditional_output,

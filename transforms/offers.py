@@ -35,7 +35,7 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
 
     A mend that keeps all output comes before one that silences it, and where both keep it the safe one first:
     that is the order of the catalogue, made stable by what each rewrite can prove here. What only prepares for others
-    comes where nothing else keeps the output.
+    comes where nothing else keeps the output, in the order of the catalogue: one form leads to more than another.
     """
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
@@ -43,7 +43,7 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
     fixes = [_accepted(fix, accept) for fix in _of_any_caller(finding, facts, answers)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
-    keeping.sort(key=lambda f: (f.prepares, RANK[f.applicability]))
+    keeping.sort(key=lambda f: (f.prepares, not f.prepares and RANK[f.applicability]))
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: RANK[f.applicability])
     return [*keeping, *silencing, *refusals]
 

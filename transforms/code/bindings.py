@@ -80,9 +80,39 @@ def precedes(value: ast.expr, node: ast.expr) -> bool:
     return end <= (node.lineno, node.col_offset)
 
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def has_own_names(facts: FunctionFacts, node: ast.AST) -> bool:
     """Does an expression stand in a comprehension or a lambda, whose names mean nothing in front of the statement?"""
     return any(isinstance(above, _OWN_NAMES) for above in facts.ancestors(node) if isinstance(above, ast.expr))
+
+
+def is_read_earlier(facts: FunctionFacts, node: ast.Name) -> bool:
+    """Is a name read before anything in the function binds it, or before the statement that is mended, and not again
+    in a loop?
+    """
+    if not has_own_names(facts, node) and _has_run(facts, node):
+        return True
+    stores = [
+        n for n in ast.walk(facts.function)
+        if isinstance(n, ast.Name) and n.id == node.id and isinstance(n.ctx, ast.Store)
+    ]  # fmt: skip
+    first = min(((n.lineno, n.col_offset) for n in stores), default=None)
+    looped = any(isinstance(a, _LOOPS) for n in stores for a in facts.ancestors(n))
+    same = first is not None and first[0] == node.lineno
+    return first is not None and not looped and not same and node.lineno < first[0]
+
+
+def _has_run(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Has code run for the last time when the statement that is mended is reached, or the branch around that?"""
+    above = [*facts.ancestors(facts.statement)]
+    inner = [a for a in facts.ancestors(node) if isinstance(a, _FUNCTIONS) and a is not facts.function]
+    whole = [a for a in above if isinstance(a, ast.stmt) and a is not facts.function and not isinstance(a, _LOOPS)]
+    begin = min(s.lineno for s in (facts.statement, *whole))
+    loops = {a for a in above if isinstance(a, _LOOPS)}
+    return not inner and node.lineno < begin and loops.isdisjoint(facts.ancestors(node))
 
 
 def always_evaluated(facts: FunctionFacts, node: ast.AST) -> bool:

@@ -311,10 +311,30 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
     try:
         asked(uses)
     except NeedsPythonNumberError as error:
-        raise NotSelectableError(str(error)) from error
+        if tensor.before is None or (either and not _is_tensor_but_here(predicates.facts, tensor.text)):
+            raise NotSelectableError(str(error)) from error
+        # whatever reads the name is given a tensor already, where the branch keeps that
+        says = f"`{tensor.text}` is a 0-d tensor where the branch gave it a Python number"
+        predicates.differences.append(Difference("type", says))
+        return False
     _written_elsewhere(predicates, uses)
     predicates.differences += uses.differences
     return either
+
+
+def _is_tensor_but_here(facts: FunctionFacts, name: str) -> bool:
+    """Does a name hold a tensor of one element in front of the loops around a branch, and wherever these bind it but
+    for the branch itself?
+    """
+    loops = [a for a in facts.ancestors(facts.statement) if isinstance(a, (ast.For, ast.While))]
+    inside = {*ast.walk(facts.statement)}
+    first = facts.before(loops[-1]).get(name) if loops else None
+    bound = [
+        facts.value(s.value) if isinstance(s := facts.parent(n), ast.Assign) and s.targets == [n] else None
+        for n in (n for loop in loops[-1:] for n in ast.walk(loop))
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and n not in inside
+    ]
+    return all(isinstance(v, Tensor) and v.rank == 0 for v in (first, *bound))
 
 
 def _written_elsewhere(predicates: Predicates, uses: ScalarUses) -> None:

@@ -380,7 +380,7 @@ def _is_mask(block: Converting, node: ast.expr) -> bool:
 
 
 def _fixed(block: Converting, index: ast.expr) -> bool:
-    """A whole number, of Python's or in a tensor, or a slice that is known while tracing; the branch leaves it as it is."""
+    """A whole number or a slice that is known while tracing, or a number in a tensor that the branch leaves alone."""
     if isinstance(index, ast.Slice):
         return all(_fixed(block, part) for part in (index.lower, index.upper, index.step) if part is not None)
     if index is None or isinstance(index, ast.Constant) or isinstance(constant(index), int):

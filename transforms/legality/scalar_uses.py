@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, cast
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, tensor_in
+from graphmend.transforms.code.bindings import is_read_earlier
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -319,7 +320,7 @@ class ScalarUses(Returned):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                if isinstance(self.facts.value(node), Tensor) or self._is_earlier(node, name):
+                if isinstance(self.facts.value(node), Tensor) or is_read_earlier(self.facts, node):
                     continue
                 if not self._says(node, dtype):
                     self._follow(node, dtype)
@@ -337,17 +338,6 @@ class ScalarUses(Returned):
             joined(self.counterparts, found.forms)
             self.differences += found.differences
         return found is not None
-
-    def _is_earlier(self, node: ast.Name, name: str) -> bool:
-        """Is a name read before anything in the function binds it, and not again in a loop?"""
-        stores = [
-            n for n in ast.walk(self.facts.function)
-            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-        ]  # fmt: skip
-        first = min(((n.lineno, n.col_offset) for n in stores), default=None)
-        looped = any(isinstance(a, (ast.For, ast.While, ast.AsyncFor)) for n in stores for a in self.facts.ancestors(n))
-        same = first is not None and first[0] == node.lineno
-        return first is not None and not looped and not same and node.lineno < first[0]
 
     def _added(self, node: ast.AugAssign, dtype: Hashable) -> None:
         """`target += s`."""

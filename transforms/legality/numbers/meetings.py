@@ -57,11 +57,9 @@ _STEPS = frozenset({"int", "round"}) | WHOLE
 class Meetings:
     """Collects what differs where a kept number is computed with, compared, or given to torch."""
 
-    _may_say = False
-
     def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
         """Without `rewrites` a use that takes no tensor as it is written needs a Python number."""
-        self.facts, self.rewrites = facts, rewrites
+        self.facts, self.rewrites, self._may_say = facts, rewrites, rewrites
         self.counterparts: dict[ast.expr, Counterpart] = {}
         """The uses that must be written otherwise."""
         self.differences: list[Difference] = []

@@ -53,7 +53,7 @@ _DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
 _LOOPS = (ast.For, ast.While)
 
 
-@asks("order", "numbers", "names")
+@asks("numbers", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or not depends(facts, branch.test):
