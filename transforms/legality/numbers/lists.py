@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
@@ -41,6 +41,8 @@ class Lists(WrittenOut):
         self.also: list[ast.expr] = []
         """Other expressions of numbers, which must become tensors along with the one that is followed."""
         self._lists: set[tuple[str, Hashable]] = set()
+        self._inside: set[ast.expr] = set()
+        """Elements of lists that are tensors now."""
 
     @abstractmethod
     def _follow(self, node: ast.expr, dtype: Hashable) -> None: ...
@@ -95,7 +97,7 @@ class Lists(WrittenOut):
             case ast.For(target=ast.Name(id=name), iter=it) | ast.comprehension(target=ast.Name(id=name), iter=it) if (
                 it is node
             ):
-                self._name(name, dtype)
+                self._one_of(node, lambda: self._name(name, dtype))
             case ast.Call(args=args, keywords=[]) if called(self.facts, parent, "builtins.enumerate", "builtins.zip"):
                 self._together(parent, args.index(node) if len(args) > 1 else 1, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, *_STATISTICS):
@@ -105,7 +107,9 @@ class Lists(WrittenOut):
             case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
                 if isinstance(index, ast.Slice):
                     self._listed(parent, dtype)
-                else:
+                elif (element := self._element(node, index)) is None:
+                    self._one_of(node, lambda: self._follow(parent, dtype))
+                elif element in self._inside:
                     self._follow(parent, dtype)
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.GeneratorExp):
                 self._list_name(name, dtype)
@@ -115,6 +119,35 @@ class Lists(WrittenOut):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    def _held_in(self, of: ast.expr, node: ast.expr, dtype: Hashable) -> None:
+        """An element of a list becomes a tensor."""
+        self._inside.add(node)
+        self._listed(of, dtype)
+
+    def _element(self, node: ast.expr, index: ast.expr) -> ast.expr | None:
+        """The element of a list that an index picks, where the list stays as it is written."""
+        place, made = constant(index), node
+        if isinstance(node, ast.Name):
+            bound = self._bound(node.id)
+            made = bound[0] if len(bound) == 1 and bound[0] is not None else node
+            for other in ast.walk(self.facts.function):
+                around = self.facts.parent(other)
+                if isinstance(other, ast.Name) and other.id == node.id and isinstance(other.ctx, ast.Load):
+                    read = isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Load)
+                    if not (read and isinstance(around, ast.Subscript) and around.value is other):
+                        return None
+        elements = made.elts if isinstance(made, (ast.List, ast.Tuple)) else []
+        if not isinstance(place, int) or any(isinstance(e, ast.Starred) for e in elements):
+            return None
+        return elements[place] if -len(elements) <= place < len(elements) else None
+
+    def _one_of(self, node: ast.expr, follow: Callable[[], None]) -> None:
+        """Any element of a list: where what becomes of it is written for a tensor, all of them have to be tensors."""
+        before = {*self.counterparts}
+        follow()
+        if self.counterparts.keys() - before:
+            self._all_of(node)
 
     def _makes(self, call: ast.Call) -> str | None:
         """The name of what makes a tensor or an array of numbers."""
@@ -222,7 +255,9 @@ class Lists(WrittenOut):
                 ast.For(target=ast.Tuple(elts=targets), iter=it)
                 | ast.comprehension(target=ast.Tuple(elts=targets), iter=it)
             ) if it is call and place < len(targets) and isinstance(one := targets[place], ast.Name):
-                self._name(one.id, dtype)
+                self._one_of(
+                    call.args[place if len(targets) == len(call.args) else 0], lambda: self._name(one.id, dtype)
+                )
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
 

@@ -10,8 +10,10 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.analysis.lattice.values import Container as Items
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds, raises_for
+from graphmend.transforms.legality.gradients import carries
 from graphmend.transforms.legality.operations import domains
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.operations.numeric import BOUNDS
 from graphmend.transforms.legality.raising.python import MAY, number, of_tensor
 
 if TYPE_CHECKING:
@@ -147,7 +149,10 @@ def call(facts: FunctionFacts, node: ast.Call, folder: str, last: str) -> str | 
     if (why := wrong_kind(facts, node)) is not None:
         empty = _reduced(facts, operands, keywords, last) if last in domains.EMPTY else None
         return why if empty is None else f"{why}, and {empty}"
-    tensors = [*operands, *(v for k, v in keywords.items() if k in ("other", "min", "max", "value", "input", "mask"))]
+    tensors = [
+        *operands,
+        *(v for k, v in keywords.items() if k in ("other", "min", "max", "value", "input", "mask", "fill_value")),
+    ]
     if last in known.REDUCTIONS or last in domains.EMPTY:
         return _reduced(facts, operands, keywords, last)
     if last in known.ARITHMETIC | known.TESTS | known.ELEMENTWISE or last in ("where", "masked_fill"):
@@ -155,6 +160,20 @@ def call(facts: FunctionFacts, node: ast.Call, folder: str, last: str) -> str | 
     if last in ("softmax", "log_softmax", "cumsum", "cumprod", "flatten", "unsqueeze"):
         return _along(facts, operands, keywords, last)
     return MAY
+
+
+def _no_number(facts: FunctionFacts, tensors: list[ast.expr], last: str) -> str | None:
+    """A tensor is given where torch takes a Python number: that must have one element, and ask for no gradients."""
+    others = [t for t in tensors[1:] if isinstance(facts.value(t), Tensor)]
+    if last not in known.ELEMENTWISE or last == "pow" or (last in BOUNDS and len(others) == len(tensors) - 1):
+        return None
+    for other in others:
+        value = facts.value(other)
+        if not isinstance(value, Tensor) or value.rank != 0:
+            return "raises for more or fewer elements than one"
+        if carries(facts, other):
+            return f"raises where `{ast.unparse(other)}` requires gradients"
+    return None
 
 
 def _elementwise(
@@ -171,6 +190,8 @@ def _elementwise(
             return "raises for a negative power of integers"
     if last in ("sub", "subtract", "rsub") and any(isinstance(constant(t), bool) for t in tensors):
         return "raises for bool"
+    if (why := _no_number(facts, tensors, last)) is not None:
+        return why
     return None if fits(facts, tensors) else MAY
 
 
