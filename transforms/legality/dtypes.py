@@ -18,6 +18,7 @@ from graphmend.transforms.code.bindings import bindings, reaching
 from graphmend.transforms.code.certain import changed_on_the_way, evaluated_before, place_of
 from graphmend.transforms.code.liveness import parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import domains
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
@@ -59,6 +60,13 @@ def casts_into(facts: FunctionFacts, target: ast.expr, value: ast.expr) -> bool 
     if max(map(_rank, of), default=0) <= min(map(_rank, into), default=0):
         return True
     return False if min(map(_rank, of), default=0) > max(map(_rank, into), default=0) else None
+
+
+@answers("dtypes")
+def filled(facts: FunctionFacts, *tensors: ast.expr) -> list[Difference]:
+    """What differs where a number stands for elements of tensors: a tensor of bool takes none."""
+    bools = [t for t in tensors if "bool" in kinds(facts, t)]
+    return [Difference("dtype", f"`{ast.unparse(t)}` of bool becomes whole numbers") for t in bools]
 
 
 def in_float32(value: object) -> bool:

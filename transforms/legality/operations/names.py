@@ -101,7 +101,7 @@ LEAKLESS = TESTS | _names("""
     neg negative positive add sub subtract rsub clone contiguous detach relu clamp clip
     clamp_min clamp_max hardtanh floor ceil round trunc sign zeros_like ones_like empty_like
     full_like sum mean float double half bfloat16 where masked_fill nan_to_num reshape view flatten
-    unsqueeze squeeze transpose permute expand abs isnan isinf isfinite
+    unsqueeze squeeze transpose permute expand abs isnan isinf isfinite masked_select index_select gather take
 """)
 
 #: infinite or undefined derivatives at finite inputs

@@ -60,7 +60,8 @@ _SHAPES = Difference("exception", "what is appended must have one shape each tim
 _EMPTY = Difference("exception", "a list that nothing was ever appended to raises where it is counted or added up")
 _NOTHING = Difference("exception", "where nothing counts, stacking and a division by how many count raise no more")
 _DTYPE = Difference("dtype", "what does not count is promoted with, and whole numbers are added up as int64")
-_SUM = Difference("rounding", "a sum is made in another order, and is a tensor where nothing counts")
+_SUM = Difference("rounding", "a sum is made in another order")
+_ZERO = Difference("dtype", "a sum of nothing is a tensor of zeros, not the number 0")
 
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -239,7 +240,7 @@ class _Reads:
                     raise _Refused(f"`{ast.unparse(above)}` adds whole numbers")
                 dim = "" if isinstance(value, Tensor) and value.rank == 0 else "0"
                 self._texts[above] = f"{self._stack}({node.id})[{self._kept}].sum({dim})"
-                self.differences += [_SUM, _EMPTY]
+                self.differences += [_SUM, _ZERO, _EMPTY]
             case ast.If(test=test) | ast.IfExp(test=test) if test is node:
                 self._texts[node] = f"{self._kept}.any()"
                 self.differences.append(_EMPTY)

@@ -36,6 +36,7 @@ from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.dtypes import filled
 from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.handed import handed_between
@@ -72,7 +73,7 @@ class _NotLaterError(Exception):
     """The elements must be picked where they are; the message says why."""
 
 
-@asks("effects", "totality", "memory", "order", "domain", "shapes", "gradients", "names")
+@asks("effects", "totality", "memory", "order", "domain", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = picked(facts, facts.node)
     if found is None or (isinstance(facts.node, ast.Subscript) and not isinstance(facts.node.ctx, ast.Load)):
@@ -252,9 +253,8 @@ class _Flow:
 def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     found = flow.bound
     tensors = [p for value in found for p in value.picks.values()]
-    for pick in tensors:
-        if not repeatable(facts, pick.tensor):
-            return refuse(NAME, f"`{ast.unparse(pick.tensor)}` does more than compute")
+    if (other := next((p.tensor for p in tensors if not repeatable(facts, p.tensor)), None)) is not None:
+        return refuse(NAME, f"`{ast.unparse(other)}` does more than compute")
     indices = places(facts, [(v.node, v.picks, flow.names_of(v.node)) for v in found])
     if isinstance(indices, str):
         return refuse(NAME, indices)
@@ -263,7 +263,9 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
+    numbers = [p for v in found for n, p in v.picks.items() if n in indices or _copied(facts, p, fills=fills)]
     differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL]
+    differences += filled(facts, *(p.tensor for p in numbers))
     for pick in tensors:
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, tensors[0].tensor)]
 
@@ -273,9 +275,8 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         for value in found:
             for node, pick in value.picks.items():
                 mask = aligned(facts, pick, name)
-                text, index = code.operand(pick.tensor), node in indices
-                if index or _copied(facts, pick, fills=fills):
-                    fill = 0 if index else 1
+                text, fill = code.operand(pick.tensor), 0 if node in indices else 1
+                if pick in numbers:
                     text = f"{imports.name('torch.where')}({mask}, {code.argument(pick.tensor)}, {fill})"
                 edits.append(replace_expression(facts.source, node, text))
         edits += [replace_expression(facts.source, n, f"{n.id}[{name}]") for n in flow.used if isinstance(n, ast.Name)]
@@ -318,7 +319,8 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
     fills = leak(facts, body) != "never" and recorded(facts, facts.statement)
     if fills and (singular := singular_at_one(facts, [body])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
-    differences = list(ALL_ROWS)
+    numbers = [p for p in picks.values() if fills and _copied(facts, p, fills=fills)]
+    differences = [*ALL_ROWS, *filled(facts, *(p.tensor for p in numbers))]
     for pick in picks.values():
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
 
@@ -326,7 +328,7 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         imports, code, texts = Imports(facts), Code(facts.source), dict[ast.expr, str]()
         for node, pick in picks.items():
             where = f"{imports.name('torch.where')}({aligned(facts, pick)}, {code.argument(pick.tensor)}, 1)"
-            texts[node] = where if fills and _copied(facts, pick, fills=fills) else code.operand(pick.tensor)
+            texts[node] = where if pick in numbers else code.operand(pick.tensor)
         whole = f"{code.operand(body, texts)}[{code.argument(mask)}]"
         return [*imports.edits(), replace_expression(facts.source, body, whole)]
 
