@@ -17,7 +17,8 @@ from graphmend.transforms.code.qualified_names import constant, number_type, qua
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.legality.gradients import lost
-from graphmend.transforms.legality.memory import changed_in_place, identified, seen_elsewhere
+from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, lost, mixed, recorded
-from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, only_here, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers

@@ -183,20 +183,6 @@ def given_away(facts: FunctionFacts, name: str) -> bool:
     return any(_related(own, shares(facts, handed)) for handed in handed_over(facts))
 
 
-@answers("memory")
-def identified(facts: FunctionFacts, name: str) -> bool:
-    """Does the function ask which object a name is bound to (`y is x`, `id(y)`)? A copy gives another answer."""
-    for node in ast.walk(facts.function):
-        asked: list[ast.expr] = []
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            asked = [node.left, *node.comparators]
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
-            asked = node.args
-        if any(_is(n, name) for n in asked) and not any(isinstance(n, ast.Constant) for n in asked):
-            return True
-    return False
-
-
 def _related(one: Shares, other: Shares) -> bool:
     """Do two values share memory by what the function itself says?"""
     return bool(one.paths & other.paths or (one.bases & other.bases) - {OUTSIDE})

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.context import telling
-from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.own_functions import may_keep
 from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import WORKS

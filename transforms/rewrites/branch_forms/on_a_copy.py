@@ -41,8 +41,9 @@ from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
 from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.gradients import Leak, leak, lost, recorded
-from graphmend.transforms.legality.memory import identified, may_share, shares
+from graphmend.transforms.legality.memory import may_share, shares
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

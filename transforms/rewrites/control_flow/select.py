@@ -65,7 +65,8 @@ from graphmend.transforms.legality.gradients import (
     mixed,
     recorded,
 )
-from graphmend.transforms.legality.memory import changed_in_place, identified, only_here, shares, written_to
+from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse

@@ -35,7 +35,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.memory import changed_in_place, identified
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
