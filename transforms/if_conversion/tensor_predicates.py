@@ -155,6 +155,7 @@ class Predicates:
             raise NotATensorError(f"`{ast.unparse(node)}` is a Python bool")
         if len(operators) == 1:
             return self._truth(node, replace)
+        self.always(rights[1:])
         pieces: list[str] = []
         for i, (operator, right) in enumerate(zip(operators, rights, strict=True)):
             link = ast.Compare(left, [operator], [right])
@@ -198,7 +199,10 @@ class Predicates:
         pieces: list[str] = []
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
-            asked = number.text if number else self.code.operand(item, replace)
+            asked = self.code.operand(item, replace)
+            if number:
+                asked, differences = number.compared(constant(element))
+                self.differences += differences
             test = f"({asked} == {self.code.operand(element, replace)})"
             sides = [*([] if number else [item]), *([] if constant(element) is not None else [element])]
             values = [self.facts.value(side) for side in sides]

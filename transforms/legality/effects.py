@@ -302,8 +302,10 @@ def _accessor(value: Instance | Record, name: str) -> FunctionInfo | None:
         if method is not None:
             decorators = getattr(method.node, "decorator_list", [])
             return method if any(not _is_plain_decorator(d) for d in decorators) else None
-        if name in cls.names or name in cls.assigned or name in cls.registered or name in cls.annotations:
+        if name in cls.names or name in cls.registered or name in cls.annotations:
             return None
+        if any(of is cls.methods.get("__init__") for of, _, _ in cls.assigned.get(name, ())):
+            return None  # what is assigned later may not be there yet
     return next((m for cls in classes if (m := cls.methods.get("__getattr__")) is not None), None)
 
 

@@ -106,6 +106,7 @@ class ScalarUses(Returned):
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         if node is self._within:
             return
+        self._passed.append(node)
         match parent := self.facts.parent(node):
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
                 self._arithmetic(parent, node, dtype)
@@ -145,7 +146,7 @@ class ScalarUses(Returned):
             ):
                 self.asks.append(above)
             case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
-                self._listed(parent, dtype)
+                self._held_in(parent, node, dtype)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "insert"), args=[*_, one], keywords=[]
             ) if one is node and self.rewrites and is_statement(self.facts, parent):
@@ -378,6 +379,7 @@ class ScalarUses(Returned):
 
     def _check_names(self) -> None:
         """What something else holds as well is counted anew, not in place."""
+        self._check_seen()
         done: set[ast.AugAssign] = set()
         while (node := next((n for n in self._added_to if n not in done), None)) is not None:
             done.add(node)

@@ -56,6 +56,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["requires-grad"]
     if field == "nan":  # other values, where a NaN is among them
         covering |= {"nan"}
+    if field == "rounding":  # so do whole numbers beyond those that a double holds
+        covering |= {"overflow"}
     if field == "beyond":  # where numbers are met that a dtype does not hold
         covering |= {"overflow"}
     drawn = any(other.partition(" ")[0] == "rng" or " instead of " in other for other in seen)

@@ -128,12 +128,14 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
 
 
 def _end(seen: dict[str, Any]) -> float:
-    """Where the numbers of the narrowest dtype among the inputs end, at most those of 64 bits."""
+    """Where the numbers of the narrowest dtype among the inputs end, at most those of 64 bits; of whole ones those that
+    a double holds.
+    """
     text = str(seen.get("inputs"))
     return min([2.0**63, *(end for dtype, end in _ENDS.items() if f"'torch.{dtype}'" in text)])
 
 
-_ENDS = {"uint8": 2.0**8, "int8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31, "float16": 65520.0}
+_ENDS = {"uint8": 2.0**8, "int8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31, "int64": 2.0**53, "float16": 65520.0}
 
 
 def _is_beyond(seen: Any, end: float) -> bool:

@@ -83,7 +83,7 @@ def exact_in(number: float, dtype: Hashable) -> bool:
     """Does comparing with a number mean the same in a dtype as in Python? torch 2.13 brings a whole number to the dtype
     of a tensor of whole numbers, where it wraps around, and the tensor to float32 where it meets another number.
     """
-    if number in (float("inf"), float("-inf")) or abs(number) > 2**53:
+    if number in (float("inf"), float("-inf")) or abs(number) >= 2**53:
         return abs(number) == float("inf")
     if dtype == "float64" or dtype == "bool":
         return True

@@ -10,6 +10,7 @@ from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
@@ -26,6 +27,17 @@ class Returned(Dictionaries):
         super().__init__(facts, rewrites=rewrites)
         self.callers: frozenset[ast.AST] = frozenset()
         """The functions on the way from a `return`, this one included."""
+        self._passed: list[ast.expr] = []
+        """What the number was followed through."""
+
+    def _check_seen(self) -> None:
+        """Where a use may raise otherwise, no `try` around one sees it."""
+        if not any(difference.kind == "exception" for difference in self.differences):
+            return
+        for node in self._passed:
+            statement = next((a for a in self.facts.ancestors(node) if isinstance(a, ast.stmt)), None)
+            if statement is not None and observed(self.facts, statement):
+                raise NeedsPythonNumberError(f"a `try` sees the exceptions of `{shortened(statement)}`")
 
     @abstractmethod
     def follow(self, node: ast.expr) -> None: ...
