@@ -18,7 +18,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.context import contexts, guards
+from graphmend.transforms.legality.context import contexts, guards, observed
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
@@ -90,6 +90,20 @@ def uncaught_around(facts: FunctionFacts) -> Difference | None:
     function in sight, or of one that calls it. That frame runs as plain Python for a break in what it calls, too.
     """
     return _passing(facts)
+
+
+@answers("totality")
+def observed_around(facts: FunctionFacts) -> str | None:
+    """The name of a function in sight that calls this one, or calls one that does, where a `try` sees exceptions."""
+    seen, stack = {facts.function}, [facts]
+    while stack:
+        for caller in stack.pop().calls():
+            if observed(caller, caller.statement):
+                return caller.function.name
+            if caller.function not in seen:
+                seen.add(caller.function)
+                stack.append(caller)
+    return None
 
 
 @lru_cache(maxsize=2)

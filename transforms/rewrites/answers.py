@@ -18,7 +18,7 @@ from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
 from graphmend.transforms.legality.outside.callers import written_by_callers
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
-from graphmend.transforms.legality.totality import uncaught, uncaught_around
+from graphmend.transforms.legality.totality import observed_around, uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Rewrite:
             return refuse(self.name, f"a caller changes `{written}` in place, and would change, or see, a copy")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
+        if "exception" in kinds and (caller := observed_around(facts)) is not None:
+            return refuse(self.name, f"a `try` in `{caller}` would see that exceptions differ, and do something else")
         if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:
             return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
         if finding.effect != "recompiles" and (unseen := uncaught_around(facts)) is not None:

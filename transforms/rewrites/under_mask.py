@@ -12,6 +12,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
 from graphmend.transforms.legality.rows.masked_elements import (
@@ -113,6 +114,8 @@ class Elements:
                 self.differences.append(Difference("output", "a mean of `kl_div` no longer warns"))
             if self._mean_of(first.dtype if isinstance(first, Tensor) else None):
                 return f"({each}.sum() / {self._count()})"
+            if loss.name == "l1_loss" and "complex" in kinds(facts, loss.arguments[0]):
+                self.differences.append(Difference("dtype", "a loss of complex numbers becomes complex itself"))
             over, dtype = self._wide(imports, loss.arguments[0])
             return f"({each}.sum({over}) / {self._count()}).to({dtype})"
         text = self._part(code.argument(reduction.body, tensors), "values")

@@ -44,7 +44,7 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
     covering = KINDS[_SECTIONS.get(section, "value")] | KINDS[_SEEN.get(field, "value")]
     if section == "grads" and field == "kind":
         covering |= KINDS["zero-gradients"]
-    if field == "rounding" and f"{section}.dtype" in seen:  # another dtype rounds otherwise
+    if field in ("rounding", "nan") and f"{section}.dtype" in seen:  # another dtype rounds, and writes NaN, otherwise
         covering |= KINDS["dtype"]
     if what == "warnings":  # torch warns of some operands as it refuses others
         covering |= KINDS["exception"] | (KINDS["gradients"] if "grads.raised" in seen else frozenset())
