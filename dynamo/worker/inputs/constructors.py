@@ -299,6 +299,16 @@ def _part(
     return _call(found.__name__, own, read, Target(found.__name__, "class", found), module, small, level, {}, around)
 
 
+VOCABULARY = 16
+
+
+def _numbered(words: list[str]) -> Source:
+    """A table of words and their numbers, with some more words: `{'<pad>': 0, ...}`."""
+    first = ", ".join(f"{word!r}: {number}" for number, word in enumerate(words))
+    more = f"{{str(n): n for n in range({len(words)}, {len(words) + VOCABULARY})}}"
+    return Source(f"{{{first}, **{more}}}")
+
+
 def _structure(
     name: str, annotation: Any, use: Use, target: Target | None, module: ModuleType, small: dict[str, int]
 ) -> Any:
@@ -323,6 +333,8 @@ def _structure(
         return made if made is not None else Source(configs.small_value(key, None, small))
 
     wanted = {key: part for key, part in use.keys.items() if key not in use.optional}
+    if wanted and use.counted and all(_structure(k, None, u, target, module, small) is None for k, u in wanted.items()):
+        return _numbered(list(wanted))
     if wanted:
         return {key: inner(key, part) for key, part in wanted.items()}
     if use.keys:

@@ -7,6 +7,8 @@ around an error that says nothing.
 from __future__ import annotations
 
 import math
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +20,9 @@ from .ways import Ways
 TRIES = 48
 MOST_PROBED = 5
 """Errors of one object's tries of which each dimension's part in them is looked for."""
+MOST_PROBED_QUICKLY = 24
+QUICK_SECONDS = 2.0
+"""The same while all tries together have taken no longer."""
 LARGE = 1 << 20
 """Elements of inputs that are tried after all smaller ones: such a try may take most of the time that there is."""
 
@@ -47,9 +52,32 @@ class _Probe:
         return _Probe(self.of, self.combination, self.axis, self.size)
 
 
+class _Failure(NamedTuple):
+    """Where a try failed, and why: the words of the error, and by how much two sizes differ that should not."""
+
+    reached: frames.Reached = ()
+    words: str = ""
+    gap: int = 0
+
+    def is_further(self, before: _Failure) -> bool:
+        """Whether it tells of a better try than the failure before; the same error of other numbers is no progress."""
+        return self.is_another(before) or (self._place == before._place and self.gap < before.gap)
+
+    def is_another(self, before: _Failure) -> bool:
+        """Whether it lies behind the failure before, or is another one at its place."""
+        return self.reached > before.reached or (self.reached == before.reached and self.words != before.words)
+
+    @property
+    def _place(self) -> tuple[frames.Reached, str]:
+        return self.reached, self.words
+
+
 class _Try(NamedTuple):
+    """Arguments to try, and the failure that led to them."""
+
     combination: Combination
     probe: _Probe | None = None
+    after: _Failure = _Failure()
 
 
 class Search:
@@ -58,10 +86,12 @@ class Search:
     def __init__(self, ways: Ways, function: Any, given: list[from_project.Inputs]) -> None:
         self.ways = ways
         self.function = function
-        self.queue = [_Try(each) for each in (*(ways.given(*inputs) for inputs in given), *ways.shown())]
+        told = (each for inputs in given for each in ways.given(*inputs))
+        self.queue = [_Try(each) for each in (*told, *ways.shown())]
         self.later = [_Try(each) for each in ways.any_shape()]
         self.errors: set[str] = set()
         self.probed: set[solving.Equation] = set()
+        self._began = time.monotonic()
 
     def tries(self) -> Iterator[tuple[dict[str, str], Callable[[BaseException], None]]]:
         """Arguments as source text, each with what is to be told of a failure; those of the project come first."""
@@ -80,23 +110,37 @@ class Search:
         new = said not in self.errors  # what fails in another way got further, most often
         self.errors.add(said)
         sizes = solving.equation(error)
-        if one.probe is not None:
-            made, wider = one.probe.solved(sizes), one.probe.wider(sizes)
-            behind = [] if wider is None else [_Try(wider.made(), wider)]
-            self.queue[:0] = [*self._small([] if made is None else [made]), *(behind if made is not None else [])]
-            self.later[:0] = behind if made is None else []
+        gap = abs(sizes.one - sizes.other) if sizes is not None else 0
+        failure = _Failure(frames.reached(error), re.sub(r"\d+", "", said), gap)
+        if one.probe is not None and not failure.is_another(one.after):
+            self._probed(one, one.probe, sizes)
             return
-        better = self._small(self._better(one.combination, error, sizes))
-        self.queue[:0] = [*better, *self._probes(one.combination, sizes)]
+        better = self._small(self._better(one.combination, error, sizes), failure)
+        tries = [*better, *self._probes(one.combination, sizes, failure)]
+        behind = (number for number, each in enumerate(self.queue) if each.after.reached < failure.reached)
+        # what else the failure before led to is as promising, and was found before, where this one is no further
+        at = 0 if failure.is_further(one.after) else next(behind, len(self.queue))
+        self.queue[at:at] = tries
         guesses = self._small(repairs.guesses(error, one.combination))
         if new and len(self.errors) > 1:
             self.queue += guesses
         else:
             self.later[:0] = guesses
 
-    def _small(self, made: Iterable[Combination]) -> list[_Try]:
+    def _probed(self, one: _Try, probe: _Probe, sizes: solving.Equation | None) -> None:
+        """The size that is known now is next; else the same dimension is made much larger, after what is guessed."""
+        made, wider = probe.solved(sizes), probe.wider(sizes)
+        behind = [] if wider is None else [_Try(wider.made(), wider, one.after)]
+        if made is not None:
+            self.queue[:0] = [*self._small([made], one.after), *behind]
+        elif self._quick():
+            self.queue += behind
+        else:
+            self.later[:0] = behind
+
+    def _small(self, made: Iterable[Combination], after: _Failure = _Failure()) -> list[_Try]:  # noqa: B008
         """Tries of these; large ones come after all else."""
-        tries = [_Try(each) for each in made]
+        tries = [_Try(each, None, after) for each in made]
         self.later += [each for each in tries if _elements(each.combination) > LARGE]
         return [each for each in tries if _elements(each.combination) <= LARGE]
 
@@ -108,12 +152,16 @@ class Search:
             found.sort(key=lambda each: _concerned(each, tried, about))
         return found
 
-    def _probes(self, tried: Combination, sizes: solving.Equation | None) -> list[_Try]:
-        if sizes is None or sizes in self.probed or len(self.probed) == MOST_PROBED:
+    def _quick(self) -> bool:
+        return time.monotonic() - self._began < QUICK_SECONDS
+
+    def _probes(self, tried: Combination, sizes: solving.Equation | None, after: _Failure) -> list[_Try]:
+        most = MOST_PROBED_QUICKLY if self._quick() else MOST_PROBED
+        if sizes is None or sizes in self.probed or len(self.probed) >= most:
             return []
         self.probed.add(sizes)
         probes = (_Probe(sizes, tried, axis) for axis in solving.axes(tried))
-        return [_Try(each.made(), each) for each in probes]
+        return [_Try(each.made(), each, after) for each in probes]
 
 
 def _concerned(made: Combination, before: Combination, about: list[str]) -> int:

@@ -14,7 +14,7 @@ from ..project.values import UNKNOWN
 from . import values
 from .feedback import lacking, repairs
 from .reading import layers, source_reading, written_shapes
-from .reading.shapes import Tensor
+from .reading.shapes import BATCH, Tensor, changed
 from .reading.usage import Use
 
 ANY_SHAPE = ((2, 8), (2, 4, 8), (2,), (8,), (8, 8), (2, 3, 16, 16), ())
@@ -47,8 +47,8 @@ class Ways:
         self.elsewhere = layers.anywhere(instance, sides) if is_module else []
         self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
 
-    def given(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call in the project; what is unknown of them is made up."""
+    def given(self, args: list[Any], kwargs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The arguments of a call in the project; what is unknown of them is made up, for batches of their size."""
         wanted, own, shared = self._known()
         known = {name: found[0] for name, found in own.items()}
         by_position = [p for p in self.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -58,7 +58,14 @@ class Ways:
         variadic = {p.name for p in named if p.kind is p.VAR_POSITIONAL}
         found = self._combination([p for p in named if p.name not in variadic], {**known, **told}, shared)
         more = [value for value in args[len(by_position) :] if value is not UNKNOWN] if variadic else []
-        return {**found, **{f"*{number}": value for number, value in enumerate(more)}}
+        rest = {f"*{number}": value for number, value in enumerate(more)}
+        size = _batch([t for t in told.values() if not isinstance(t, (int, float, str))])
+        made_up = {n: v for n, v in found.items() if n.lstrip("*") not in told}
+        alike = {n: changed(v, lambda t: _of_batch(t, size)) for n, v in made_up.items()} if size > BATCH else {}
+        alike = {n: v for n, v in alike.items() if v is not None}
+        if alike:
+            yield {**found, **alike, **rest}
+        yield {**found, **rest}
 
     def _filled(self, name: str, value: Any) -> Any:
         return values.filled(name, value, self.uses.get(name, Use()), self.names)
@@ -141,6 +148,21 @@ class Ways:
                 found = self._alternatives(parameter) or [values.by_name(parameter.name, shape)]
                 for value in found[:2]:
                     yield {**combination, parameter.name: value}
+
+
+def _batch(told: list[Any]) -> int:
+    """The first size that most of these tensors have."""
+    sizes: list[int] = []
+
+    def keep(t: Tensor) -> None:
+        sizes.extend(t.shape[:1])
+
+    changed(told, keep)
+    return max(sizes, key=sizes.count, default=0)
+
+
+def _of_batch(t: Tensor, size: int) -> Tensor | None:
+    return t.like((size, *t.shape[1:])) if t.shape[:1] == (BATCH,) else None
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
+import inspect
 import itertools
 import os
 import re
@@ -99,12 +100,19 @@ def _owners(target: Target, module: ModuleType) -> Iterator[_Owner]:
     name = target.value.__name__
     word = re.compile(rf"\b{re.escape(name)}\b")
     for where in (module, *_other_modules(module, word)):
+        made_with = _named_beside(where, word)
         for other, value in list(vars(where).items()):
             own = isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__module__ == where.__name__
             if not own or issubclass(value, target.value) or other != value.__name__ or not has_forward(value):
                 continue
-            if word.search(classes.text_of(value)):
+            if word.search(classes.text_of(value)) or other in made_with:
                 yield _Owner(Target(other, "class", value), where)
+
+
+def _named_beside(module: ModuleType, word: re.Pattern[str]) -> set[str]:
+    """What the functions of a module name that name the class: `build_model` makes both, one around the other."""
+    functions = (v for v in vars(module).values() if inspect.isfunction(v) and v.__module__ == module.__name__)
+    return {n for f in functions if word.search(classes.text_of(f)) for n in f.__code__.co_names}
 
 
 def _other_modules(module: ModuleType, word: re.Pattern[str]) -> Iterator[ModuleType]:

@@ -10,9 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from . import data_files, externals, settings_files
+from . import batches, data_files, externals, settings_files
 from .expressions import MOST_ITEMS, Expressions
 from .values import (
     NAMESPACES,
@@ -24,6 +22,7 @@ from .values import (
     Function,
     Instance,
     Layer,
+    Mapping,
     Module,
     Opened,
     Scope,
@@ -71,6 +70,8 @@ class Calls(Expressions):
     def attribute(self, value: Any, name: str) -> Any:
         if isinstance(value, Instance):
             return self._of_instance(value, name)
+        if isinstance(value, (Class, Function)) and name in ("__name__", "__qualname__"):
+            return getattr(value.node, "name", UNKNOWN)
         if isinstance(value, Class):
             found = value.get(name)
             return self._as_method(found, value, value) if isinstance(found, Function) else found
@@ -85,6 +86,10 @@ class Calls(Expressions):
             return External(name, lambda *args, **kwargs: value) if self._keeps(value, name) else UNKNOWN
         if isinstance(value, Opened):
             return External("open", lambda *args, **kwargs: value) if name in ("read", "__enter__") else UNKNOWN
+        if isinstance(value, Mapping) and name not in value and isinstance(found := value.home.get(name), Function):
+            return self._as_method(found, value, value.home)
+        if isinstance(value, dict) and name == "merge_from_file":
+            return External(name, lambda path="": data_files.merge(value, self.data(externals.opened(path))))
         return externals.plain_member(value, name, self.resize)
 
     @staticmethod
@@ -132,8 +137,8 @@ class Calls(Expressions):
                 kwargs.update({name: item for name, item in mapping.items() if isinstance(name, str)})
         if isinstance(function, External) and function.name == "super":
             return self._above(scope)
-        if function is UNKNOWN and isinstance(node.func, ast.Name):
-            return self._looked_up(node.func.id, args, kwargs, scope)
+        if function is UNKNOWN and isinstance(node.func, (ast.Name, ast.Attribute)):
+            return self._looked_up(ast.unparse(node.func).rpartition(".")[2], args, kwargs, scope)
         return self.invoke(function, args, kwargs)
 
     def _looked_up(self, name: str, args: list[Any], kwargs: dict[str, Any], scope: Scope) -> Any:
@@ -147,7 +152,20 @@ class Calls(Expressions):
             while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
                 scope = scope.outer
             return Module(scope)
+        if name in ("eval", "import_module") and args and isinstance(args[0], str):
+            return self.imported(args[0]) if name != "eval" else self.value(ast.parse(args[0], mode="eval").body, scope)
         return self.invoke(UNKNOWN, args, kwargs)
+
+    def imported(self, name: str) -> Any:
+        """The module of a dotted name, as the code that is read would import it."""
+        raise NotImplementedError
+
+    def _instantiated(self, settings: dict[Any, Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What settings describe that name what makes it: `{"_target_": "models.Net", "dim": 64}`."""
+        module, _, name = settings["_target_"].rpartition(".")
+        given = {n: v for n, v in {**settings, **kwargs}.items() if isinstance(n, str) and not n.startswith("_")}
+        given = {n: self._instantiated(v, [], {}) if _is_described(v) else v for n, v in given.items()}
+        return self.invoke(self.attribute(self.imported(module), name), args, given)
 
     def invoke(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(function, Function):
@@ -157,7 +175,7 @@ class Calls(Expressions):
         if isinstance(function, Instance):
             return self._called(function, args, kwargs)
         if isinstance(function, External) and function.name.startswith("torch.utils.data."):
-            return _loader(function.name.rpartition(".")[2], args, kwargs)
+            return batches.loader(function.name.rpartition(".")[2], args, kwargs)
         handed = [a for a in args if isinstance(a, Instance) or (isinstance(a, Function) and len(args) == 1)]
         if isinstance(function, External) and externals.is_module_class(function) and not _wraps(function):
             return externals.call(function, args, kwargs)
@@ -186,6 +204,8 @@ class Calls(Expressions):
         """What nobody here knows: a wrapper of a module or function, or a configuration in another coat."""
         if handed:
             return args[0] if len(args) == 1 else tuple(args)
+        if args and _is_described(args[0]):
+            return self._instantiated(args[0], args[1:], kwargs)
         if len(args) == 1 and isinstance(args[0], dict):
             return args[0]
         if len(args) == 1 and isinstance(args[0], str):
@@ -215,6 +235,10 @@ class Calls(Expressions):
         self.entered.add(id(function.node))
         if function.owner is None and self.watched(function):
             self.called.append(Call(function, "", args, kwargs))
+        owner = function.owner
+        if isinstance(owner, Instance) and self.watched(owner.cls) and not function.node.name.startswith("_"):
+            method = function.node.name if function.node.name != "forward" else ""
+            self.called.append(Call(owner, method, args, kwargs))
         if self._runs(function):  # with its own sizes
             resize, self.resize = self.resize, lambda number: number
             try:
@@ -260,7 +284,7 @@ class Calls(Expressions):
 
     def make(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if cls.is_mapping and not self.watched(cls):  # its attributes are its keys, as in most that are written
-            return {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
+            return Mapping(cls, {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs})
         instance = Instance(cls, args, kwargs)
         if self.watched(cls):
             self.made.append(instance)
@@ -336,12 +360,17 @@ class Calls(Expressions):
             each = [samples[index] for index in range(min(SAMPLES, len(samples)))]
         else:
             return UNKNOWN
-        return joined(each) if loader.join is None else self.invoke(loader.join, [each], {})
+        return batches.joined(each) if loader.join is None else self.invoke(loader.join, [each], {})
 
 
 _SAME_MODULE = frozenset(
     "to cuda cpu eval train float double half bfloat16 requires_grad_ apply share_memory type xpu to_empty".split()
 )
+
+
+def _is_described(value: Any) -> bool:
+    """Whether settings say what is made of them."""
+    return isinstance(value, dict) and isinstance(value.get("_target_"), str) and not value.get("_partial_")
 
 
 def _is_false(value: Any) -> bool:
@@ -361,31 +390,3 @@ def _names_of(value: Any) -> Any:
 def _wraps(function: External) -> bool:
     """Whether a module of torch only stands around another one."""
     return function.name.rpartition(".")[2] in ("DataParallel", "DistributedDataParallel")
-
-
-def _loader(name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`DataLoader` and what it is made from."""
-    samples = args[0] if args else kwargs.get("dataset", UNKNOWN)
-    if name == "DataLoader":
-        return Batches(samples, kwargs.get("collate_fn"))
-    if name == "TensorDataset":
-        return list(zip(*args)) if known(args) else UNKNOWN  # noqa: B905
-    if name == "random_split":
-        return [samples] * 4
-    return samples if name in ("Subset", "ConcatDataset") else UNKNOWN
-
-
-def joined(samples: list[Any]) -> Any:
-    """Samples as one batch, as torch's loader joins them."""
-    first = samples[0]
-    if isinstance(first, torch.Tensor):
-        return torch.stack(samples)
-    if type(first).__module__ == "numpy":
-        return torch.stack([torch.as_tensor(sample) for sample in samples])
-    if isinstance(first, (bool, int, float)):
-        return torch.tensor(samples)
-    if isinstance(first, dict):
-        return {key: joined([sample[key] for sample in samples]) for key in first}
-    if isinstance(first, (list, tuple)):
-        return [joined(list(parts)) for parts in zip(*samples)]  # noqa: B905
-    return UNKNOWN if first is UNKNOWN else samples

@@ -1,5 +1,5 @@
-"""Configuration classes of the project that the checked file does not import: a model takes an untyped `config`, and
-`GPTConfig` stands in a file beside it.
+"""Classes of the project that the checked file does not import: a model takes an untyped `config`, and `GPTConfig`
+stands in a file beside it; it takes an `encoder`, whose class stands in another.
 
 Files are read as text. One is imported only where it defines the class that is wanted and nothing at its top level
 runs: imports, definitions, constants.
@@ -12,7 +12,9 @@ import functools
 import importlib
 import os
 import re
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from . import files
@@ -42,9 +44,29 @@ def with_fields(path: str, wanted: set[str]) -> Iterator[tuple[str, type]]:
 
 
 def named(path: str, name: str) -> type | None:
-    """The configuration class of a name beside a file."""
-    found = (_imported(each) for each in _classes(files.import_root(path)) if each.name == name)
-    return next((value for value in found if value is not None), None)
+    """The class of a name beside a file: of a configuration, of a module that is imported already, or of any other."""
+    root = files.import_root(path)
+    found = (_imported(each) for each in _classes(root) if each.name == name)
+    return next((value for value in (*found, _loaded(root, name)) if value is not None), None) or _beside(root, name)
+
+
+def _loaded(root: str, name: str) -> type | None:
+    for module in list(sys.modules.values()):
+        value = vars(module).get(name) if isinstance(module, ModuleType) else None
+        own = isinstance(value, type) and value.__module__ == module.__name__ and value.__name__ == name
+        if own and os.path.abspath(getattr(module, "__file__", None) or "").startswith(os.path.join(root, "")):
+            return value
+    return None
+
+
+def _beside(root: str, name: str) -> type | None:
+    """The class of that name in the first file that defines one."""
+    defines = re.compile(rf"^class +{re.escape(name)}\b", re.MULTILINE)
+    for path in files.walk(root, skipped=_SKIPPED):
+        module = os.path.relpath(path, root)[: -len(".py")].replace(os.sep, ".").removesuffix(".__init__")
+        if defines.search(files.text_of(path)) and all(map(str.isidentifier, module.split("."))) and only_defines(path):
+            return _imported(Found(name, module, frozenset()))
+    return None
 
 
 def _imported(found: Found) -> type | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -67,3 +68,57 @@ def _resized(value: Any, resize: Callable[[int], int]) -> Any:
     if isinstance(value, list):
         return [_resized(item, resize) for item in value]
     return resize(value) if type(value) is int else value
+
+
+def merge(into: dict[Any, Any], more: Any) -> None:
+    """Puts settings over others, mapping by mapping."""
+    for key, value in more.items() if isinstance(more, dict) else ():
+        inner = into.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            merge(inner, value)
+        else:
+            into[key] = value
+
+
+_NAMES = re.compile(r"\$\{([\w.]+)\}")
+MOST_CHOSEN = 24
+
+
+def composed(path: str, resize: Callable[[int], int]) -> Any:
+    """A file's settings with those that its `defaults` choose: `- model: unet` is `model/unet.yaml`, as `model`."""
+    found = read(path, resize)
+    chosen = found.pop("defaults", None) if isinstance(found, dict) else None
+    if not isinstance(chosen, list):
+        return found
+    whole: dict[Any, Any] = {}
+    for group, name in _chosen(chosen):
+        where = os.path.join(os.path.dirname(path), group, name if name.endswith(ENDINGS) else name + ".yaml")
+        part = read(where, resize)
+        if isinstance(part, dict):
+            part.pop("defaults", None)
+            for each in reversed(group.split("/") if group else []):
+                part = {each: part}
+            merge(whole, part)
+    merge(whole, found)
+    return _resolved(whole, whole)
+
+
+def _chosen(defaults: list[Any]) -> list[tuple[str, str]]:
+    """Group and name of each file of a list of defaults; those of no group are beside the one that chooses."""
+    found: list[tuple[str, str]] = []
+    for each in defaults[:MOST_CHOSEN]:
+        items = each.items() if isinstance(each, dict) else [("", each)]
+        found += [(re.sub(r"^(override|optional) +", "", str(g)), n) for g, n in items if isinstance(n, str)]
+    return [(group, name) for group, name in found if name != "_self_" and not group.startswith("hydra")]
+
+
+def _resolved(value: Any, whole: dict[Any, Any]) -> Any:
+    """The settings with the values of others that they name: `${data.size}`."""
+    if isinstance(value, dict):
+        return {key: _resolved(item, whole) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_resolved(item, whole) for item in value]
+    named = _NAMES.fullmatch(value) if isinstance(value, str) else None
+    for part in named[1].split(".") if named is not None else ():
+        whole = whole.get(part, UNKNOWN) if isinstance(whole, dict) else UNKNOWN
+    return value if named is None else whole

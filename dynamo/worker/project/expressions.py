@@ -30,6 +30,19 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+MANY = 16
+"""Entries of a table whose keys cannot be told: of the words of a text, of the labels of a data set."""
+
+
+def put(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """An entry of a table; where its key cannot be told, several, numbered where they are given numbers."""
+    if key is not UNKNOWN:
+        table[key] = value
+        return
+    numbered = value is UNKNOWN or type(value) is int
+    table.update({f"?{n}": n if numbered else value for n in range(len(table), MANY)})
+
+
 class TooLong(Exception):
     """The project's code takes more steps than it is worth."""
 
@@ -139,8 +152,10 @@ class Expressions:
 
     def _dictcomp(self, node: ast.DictComp, scope: Scope) -> Any:
         inner = Scope(scope.path, scope)
-        rounds = self._rounds(node.generators, inner)
-        return {self.value(node.key, inner): self.value(node.value, inner) for _ in rounds}
+        found: dict[Any, Any] = {}
+        for _ in self._rounds(node.generators, inner):
+            put(found, self.value(node.key, inner), self.value(node.value, inner))
+        return found
 
     def _rounds(self, generators: list[ast.comprehension], scope: Scope) -> Iterator[None]:
         if not generators:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import copy
 import importlib
 import os
 import re
@@ -92,6 +93,8 @@ def is_module_class(value: Any) -> bool:
 def member(value: External, name: str) -> Any:
     """An attribute of an installed module or class: a plain value as it is."""
     found = getattr(value.value, name, UNKNOWN)
+    if value.name == "sys" and name == "argv":
+        return [""]  # nothing is said on the command line
     if found is UNKNOWN or found is None or isinstance(found, _PLAIN):
         return found.copy() if isinstance(found, (list, dict, set)) else found  # `sys.path` stays as it is
     return External(f"{value.name}.{name}", found)
@@ -99,7 +102,9 @@ def member(value: External, name: str) -> Any:
 
 def plain_member(value: Any, name: str, resize: Callable[[int], int]) -> Any:
     """An attribute of a plain value: data as it is, a method as something to call."""
-    if isinstance(value, dict) and not hasattr(value, name):
+    if isinstance(value, dict) and name not in value and name in ("clone", "deepcopy"):
+        return External(name, lambda *args, **kwargs: copy.deepcopy(value))
+    if isinstance(value, dict) and not hasattr(dict, name):
         return value.get(name, UNKNOWN)  # a dictionary whose keys read as attributes
     if name.startswith("__") or name in _WRITES:
         return UNKNOWN
@@ -201,7 +206,12 @@ def _read(args: list[Any], endings: tuple[str, ...]) -> Any:
     first = args[0] if args else UNKNOWN
     if isinstance(first, (dict, list)):
         return first
-    path = first.path if isinstance(first, Opened) else first if isinstance(first, (str, os.PathLike)) else ""
+    return opened(first, endings)
+
+
+def opened(path: Any, endings: tuple[str, ...] = Opened("").endings) -> Opened:
+    """The file of a path, which may not be known, or be open already."""
+    path = path.path if isinstance(path, Opened) else path if isinstance(path, (str, os.PathLike)) else ""
     return Opened(os.fspath(path), endings)
 
 

@@ -43,14 +43,19 @@ def import_root(path: str) -> str:
 
 def root(path: str) -> str:
     """The folder of the project: the nearest one with a sign of it above a file's package, else one whose own scripts
-    name the folder that leads there (`from models.net import Net`, `sys.path.append("core")`), else the package's own.
+    name the folder that leads there (`from models.net import Net`, `sys.path.append("core")`), else the package's own,
+    or the folder above where a page stands in that one alone.
     """
     start = folder = import_root(path)
     for _ in range(HIGHEST):
         if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
             return folder
         folder = os.path.dirname(folder)
-    return _speaking_of(start) or start
+    return _speaking_of(start) or next(filter(_has_page, (start, os.path.dirname(start))), start)
+
+
+def _has_page(folder: str) -> bool:
+    return any(os.path.isfile(os.path.join(folder, name)) for name in ("README.md", "readme.md", "Readme.md"))
 
 
 def _speaking_of(start: str) -> str | None:

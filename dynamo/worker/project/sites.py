@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import data_files, files
+from . import data_files, files, settings_files
 from .calls import Call
 from .expressions import TooLong
 from .statements import Statements
@@ -19,7 +19,7 @@ from .values import NAMESPACES, UNKNOWN, Class, Function, Instance, known
 
 MOST_SECONDS = 2.0
 MOST_SITES = 6
-FARTHEST = 4
+FARTHEST = 5
 """Steps from a class or function to what makes it, to what calls that."""
 _TESTS = ("setUp", "setup_method", "setup")
 
@@ -80,7 +80,7 @@ def _leading_to(root: str, names: set[str], ends: float) -> list[str]:
     """The files that name a class or function, or what makes and calls it: `build_model`, which others call. Those
     that are found in time.
     """
-    found = dict[str, None]()
+    found = dict.fromkeys(_scripts(root, ends) if _in_settings(root, names) else ())
     for _ in range(FARTHEST):
         naming = _naming(root, names, ends)
         found.update(dict.fromkeys(naming))
@@ -98,12 +98,49 @@ def _naming(root: str, names: set[str], ends: float) -> list[str]:
     return [each for each in files.walk(root, files.WITH_CODE, ends=ends) if word.search(files.text_of(each))]
 
 
+def _in_settings(root: str, names: set[str]) -> bool:
+    """Whether a file of settings names one: then code may make it that does not name it."""
+    word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
+    return any(word.search(files.text_of(each)) for each in settings_files.of(root))
+
+
+_STARTS = re.compile(r"__main__|\bargparse\b|\bhydra\b|\bsys\.argv\b")
+MOST_SCRIPTS = 12
+
+
+def _scripts(root: str, ends: float) -> list[str]:
+    """The files from which programs of a project are started."""
+    scripts = (each for each in files.walk(root, files.WITH_CODE, ends=ends) if _STARTS.search(files.text_of(each)))
+    return list(itertools.islice(scripts, MOST_SCRIPTS))
+
+
 def _makers(path: str, names: set[str]) -> list[str]:
-    """The functions and classes of a file's top level in which one of the names stands."""
+    """What a file's top level defines with one of the names in it, and what keeps one by a name that it is given: a
+    table, a decorator, the table of a decorator.
+    """
     tree = files.tree_of(path)
-    definitions = [n for n in (tree.body if tree is not None else ()) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
-    uses = (d for d in definitions if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(d)))
-    return [d.name for d in uses if d.name != "main"]
+    found: list[str] = []
+    variables: set[str] = set()
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            own = [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+            variables.update(own)
+            found += own if node.value is not None and _read_in(node.value) & names else []
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            inside = set().union(*map(_read_in, (*node.body, *getattr(node, "bases", ()))))
+            found += [node.name] if inside & names and node.name != "main" else []
+            if node.name in names:
+                found += [n for each in node.decorator_list for n in _read_in(each) if n not in _NO_TABLES]
+                found += sorted(inside & variables) if isinstance(node, ast.FunctionDef) else []
+    return found
+
+
+_NO_TABLES = frozenset({"dataclass", "dataclasses", "torch", "staticmethod", "property", "functools", "nn"})
+
+
+def _read_in(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _read(machine: Statements, path: str, ends: float) -> None:
@@ -185,7 +222,7 @@ def _configured(machine: Statements, function: Function, named: dict[str | None,
         return {}
     folder = os.path.join(os.path.dirname(function.scope.path), named.get("config_path") or "")
     endings = ("",) if name.endswith((".yaml", ".yml", ".json")) else (".yaml", ".yml")
-    data = [data_files.read(os.path.join(folder, name + ending), machine.resize) for ending in endings]
+    data = [data_files.composed(os.path.join(folder, name + ending), machine.resize) for ending in endings]
     return {function.node.args.args[0].arg: next((d for d in data if d is not UNKNOWN), UNKNOWN)}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import externals, files
 from .calls import Calls
-from .expressions import TooLong
+from .expressions import TooLong, put
 from .values import NAMESPACES, UNKNOWN, Class, External, Function, Instance, Module, Scope
 
 
@@ -104,7 +104,9 @@ class Statements(Calls):
                 setattr(owner, target.attr, value)
         elif isinstance(target, ast.Subscript):
             owner, index = self.value(target.value, scope), self.value(target.slice, scope)
-            if isinstance(owner, (dict, list)) and index is not UNKNOWN and _fits(owner, index):
+            if isinstance(owner, dict) and _fits(owner, index):
+                put(owner, index, value)
+            elif isinstance(owner, list) and _fits(owner, index):
                 owner[index] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value, scope)
@@ -149,6 +151,14 @@ class Statements(Calls):
         home = scope.names.get("__class__")
         scope.names[node.name] = function = Function(node, _around(scope), home=home)
         self.functions.append(function)
+        self._decorated(node, function, scope)
+
+    def _decorated(self, node: Any, defined: Function | Class, scope: Scope) -> None:
+        """What decorators of the project do, such as to keep it in a table; the name stands for what it stood for."""
+        for each in reversed(node.decorator_list):
+            decorator = self.value(each, scope)
+            if isinstance(decorator, (Function, Instance)):
+                self.invoke(decorator, [defined], {})
 
     _s_asyncfunctiondef = _s_functiondef
 
@@ -157,6 +167,7 @@ class Statements(Calls):
         scope.names[node.name] = found = Class(node, inner, [self.value(base, scope) for base in node.bases])
         inner.names["__class__"] = found
         self.block(node.body, inner)
+        self._decorated(node, found, scope)
 
     def _s_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
@@ -177,6 +188,9 @@ class Statements(Calls):
                 found = self._imported(".".join(filter(None, [node.module, alias.name])), node.level, scope.path)
             if not (found is UNKNOWN and alias.name in scope.names):  # `try: import a except ImportError: import b`
                 scope.names[alias.asname or alias.name] = found
+
+    def imported(self, name: str) -> Any:
+        return self._imported(name, 0, os.path.join(self.folder or self.root, "__main__.py"))
 
     def _imported(self, name: str, level: int, path: str) -> Any:
         folder = os.path.dirname(path)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import types
 from typing import Any
 
@@ -118,6 +119,17 @@ class Instance:
         self.fields: dict[str, Any] = {}
         self.later: dict[str, Any] | None = None
         """The attributes that were set from outside once it was made; None before."""
+
+
+class Mapping(dict[Any, Any]):
+    """An object of a project's own kind of dictionary, whose keys read as attributes."""
+
+    def __init__(self, home: Class, items: dict[Any, Any]) -> None:
+        super().__init__(items)
+        self.home = home
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Mapping:
+        return Mapping(self.home, copy.deepcopy(dict(self), memo))
 
 
 class Above:

@@ -224,6 +224,20 @@ def inner(error: BaseException) -> list[tuple[list[ast.stmt], dict[str, Any]]]:
     return found[::-1]
 
 
+Reached = tuple[int, ...]
+"""How far a call came: the lines of the statements that were on the way when it failed, the outermost first."""
+
+
+def reached(error: BaseException) -> Reached:
+    found = []
+    trace = error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_TORCH):
+            found.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return tuple(found)
+
+
 def header(node: ast.AST) -> Iterator[ast.AST]:
     """The parts of a statement without the blocks in it, or of an expression."""
     if isinstance(node, (ast.For, ast.While, ast.If)):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..reading.shapes import LENGTH, Combination, Tensor, changed, each_changed
-from . import frames, indices, joined
+from . import frames, indices, joined, sides
 
 
 def after(error: BaseException, combination: Combination) -> Iterator[Combination]:
@@ -77,12 +77,6 @@ def speaks_of(error: BaseException, name: str) -> bool:
         lines.append(linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
     return any(re.search(rf"\b{name}\b(?!\s*=)", line) for line in lines[-3:])
-
-
-def _sides(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """Input image size (32*32) doesn't match model (224*224)"""
-    height, width = int(found.group(1)), int(found.group(2) or found.group(1))
-    return each_changed(combination, lambda t: t.like((*t.shape[:-2], height, width)) if len(t.shape) >= 4 else None)
 
 
 def _product(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -224,17 +218,6 @@ def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combi
     return each_changed(combination, lambda t: t.of_rank(len(t.shape) + 1))
 
 
-def _wider(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """Given input size: (64x1x1). Calculated output size: (64x0x0). Output size is too small"""
-    yield from each_changed(
-        combination,
-        lambda t: t.like((*t.shape[:2], *(4 * side for side in t.shape[2:]))) if len(t.shape) > 2 else None,
-    )
-    yield from each_changed(  # sequences that are taken for images
-        combination, lambda t: t.like((t.shape[0], 4 * t.shape[1], t.shape[2])) if len(t.shape) == 3 else None
-    )
-
-
 def _all_of_size(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected input[2, 8, 34] to have 7 channels, but got 8: of features that were moved in front of time"""
     return _resized(combination, int(found.group(2)), int(found.group(1)))
@@ -327,15 +310,17 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"to have (\d+) channels, but got (\d+)", joined.channels),
     (r"repeat dims can not be smaller", _less_rank),
     (r"same number of dimensions: got (\d+) and (\d+)", _alike),
-    (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
+    (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", sides.told),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
     (r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)", _subscript),
     (r"sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _split),
     (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"too many values to unpack \(expected (\d+)", _unbound),
+    (r"spatial dimensions of \[([\d, ]+)\] and output size of (?:torch\.Size\()?\[([\d, ]+)\]", sides.ranked),
+    (r"maximum size for tensor at dimension \d+ is (\d+) but size is (\d+)", sides.windowed),
     (r"Wrong shape: expected (\d+) dims", _rank),
-    (r"[Oo]utput size is too small|greater than actual input size|Padding size should be less", _wider),
+    (r"[Oo]utput size is too small|greater than actual input size|Padding size should be less", sides.wider),
     (r"values to unpack \(expected (\d+), got (\d+)\)", _higher),
     (r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)", _lower_or_higher),
     (r"values to unpack \(expected (\d+)", _rank),

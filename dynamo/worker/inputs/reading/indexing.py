@@ -25,6 +25,33 @@ def of_layers(loop: Any, value: Callable[[Any], Value]) -> dict[str, int]:
     return found
 
 
+MOST_KEYS = 8
+TABLES = (torch.nn.ModuleDict, torch.nn.ParameterDict, dict)
+
+
+def keys_of(target: Any, over: Any, parts: list[Any], value: Callable[[Any], Value]) -> list[Value]:
+    """What a loop binds over a table whose names are known: `for name, layer in self.layers.items()`, and
+    `self.layers[name](x[name]) for name in sorted(x)`. `parts` is what the loop does; empty where it is about no table.
+    """
+    method = over.func.attr if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else ""
+    table = value(over.func.value) if method in ("items", "keys") else value(over) if isinstance(over, _PLACE) else None
+    if isinstance(target, ast.Name) and not _is_table(table):
+        picks = (n for part in parts for n in ast.walk(part) if isinstance(n, ast.Subscript))
+        own = (value(n.value) for n in picks if getattr(n.slice, "id", "") == target.id and isinstance(n.value, _PLACE))
+        table = next(filter(_is_table, own), None)
+    if not _is_table(table):
+        return []
+    items = [(key, item) for key, item in table.value.items() if isinstance(key, str)][:MOST_KEYS]  # type: ignore[union-attr]
+    return [(Known(key), Known(item)) if method == "items" else Known(key) for key, item in items]
+
+
+_PLACE = (ast.Name, ast.Attribute)
+
+
+def _is_table(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, TABLES) and len(value.value) > 0
+
+
 def first_layer(value: Any) -> Value:
     """What a loop over layers, or an index, takes first."""
     if isinstance(value, (torch.nn.ModuleList, torch.nn.Sequential, list, tuple)) and len(value):

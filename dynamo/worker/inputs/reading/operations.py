@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from . import layers, patterns
 from .usage import Known, Ref, Value
 
@@ -71,3 +73,11 @@ def asked(test: Any) -> set[str]:
     kinds = ("callable", "isfunction", "ismethod", "isroutine", "isclass", "isinstance", "hasattr", "issubclass")
     asking = [c.args[0] for c in calls if c.args and ast.unparse(c.func).rpartition(".")[2] in kinds]
     return {first.id for first in asking if isinstance(first, ast.Name)}
+
+
+def multiplied(left: Value, right: Value) -> None:
+    """`x @ table`: a tensor that exists tells the features."""
+    if isinstance(left, Ref) and isinstance(right, Known) and isinstance(right.value, torch.Tensor):
+        size = right.value.shape[-2 if right.value.dim() > 1 else -1]
+        for tensor in layers.features(size):
+            left.wants(tensor)

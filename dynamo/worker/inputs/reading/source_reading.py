@@ -8,6 +8,7 @@ import ast
 import builtins
 import inspect
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -84,10 +85,10 @@ class _Reader:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._bind(node.target, self.value(node.value))
         elif isinstance(node, (ast.For, ast.AsyncFor)):
-            self._bind(node.target, self._item(self.value(node.iter)))
             self.counted |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
             self.side_by_side.update(indexing.of_layers(node, self.value))
-            self.block(node.body)
+            for _ in self._rounds(node.target, node.iter, node.body):
+                self.block(node.body)
         elif isinstance(node, ast.Assert):
             self._demanding(node.test, ast.Eq)
         elif isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body):
@@ -153,19 +154,25 @@ class _Reader:
 
     def _others(self, node: Any) -> Value:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.comprehension):
-                self._bind(child.target, self._item(self.value(child.iter)))
-            elif isinstance(child, (ast.expr, ast.keyword)):
+            if isinstance(child, (ast.expr, ast.keyword)):
                 self.value(child)
         return None
 
     def _listcomp(self, node: Any) -> Value:
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for generator in node.generators:
-            self._bind(generator.target, self._item(self.value(generator.iter)))
-        self.value(node.elt)
+            for _ in self._rounds(generator.target, generator.iter, parts):
+                for part in parts if generator is node.generators[-1] else ():
+                    self.value(part)
         return None
 
-    _generatorexp = _setcomp = _listcomp
+    _generatorexp = _setcomp = _dictcomp = _listcomp
+
+    def _rounds(self, target: Any, over: Any, parts: list[Any]) -> Iterator[None]:
+        """Each round of a loop that binds other names than the last one: of a table with known names, or one."""
+        for each in indexing.keys_of(target, over, parts, self.value) or [self._item(self.value(over))]:
+            self._bind(target, each)
+            yield
 
     def _name(self, node: Any) -> Value:
         if node.id in self.names:
@@ -193,10 +200,7 @@ class _Reader:
     def _binop(self, node: Any) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.MatMult):
-            if isinstance(left, Ref) and isinstance(right, Known) and isinstance(right.value, torch.Tensor):
-                size = right.value.shape[-2 if right.value.dim() > 1 else -1]
-                for tensor in layers.features(size):
-                    left.wants(tensor)
+            operations.multiplied(left, right)
             return None
         if isinstance(node.op, ast.Mult) and (isinstance(left, tuple) or isinstance(right, tuple)):  # `[dim] * depth`
             return left if isinstance(left, tuple) else right
@@ -250,8 +254,12 @@ class _Reader:
     def _subscript(self, node: Any) -> Value:
         base, index = self.value(node.value), node.slice
         self._bounds(index)
-        if isinstance(index, ast.Constant) and isinstance(index.value, str):
-            return Ref(base.use.keys.setdefault(index.value, Use())) if isinstance(base, Ref) else None
+        known = self.names.get(index.id) if isinstance(index, ast.Name) else index
+        if isinstance(known, (ast.Constant, Known)) and isinstance(known.value, str):
+            if isinstance(base, Ref):
+                return Ref(base.use.keys.setdefault(known.value, Use()))
+            table = isinstance(base, Known) and isinstance(base.value, indexing.TABLES) and known.value in base.value
+            return Known(base.value[known.value]) if table else None
         number = indexing.integer(index)
         if isinstance(base, ShapeOf):
             if number is not None:
@@ -323,7 +331,7 @@ class _Reader:
 
     def _enter(self, callee: Any, arguments: list[Value], keywords: dict[Any, Value], node: Any) -> Value:
         first = arguments[0] if arguments else None
-        if isinstance(callee, torch.nn.Sequential):
+        if isinstance(callee, torch.nn.Sequential) and type(callee).forward is torch.nn.Sequential.forward:
             for layer in callee:
                 first = self._enter(layer, [first], {}, node)
             return first
@@ -359,6 +367,8 @@ class _Reader:
             return next((part for part in first if isinstance(part, Ref)), None)
         if name == "flatten":
             return first.by(usage.last_of_two) if isinstance(first, Ref) else None
+        if name == "len" and isinstance(first, Ref) and not first.back:
+            first.use.counted = True
         if name in operations.OF_SEVERAL and self.budget.tensor is object:
             self._loop(name, arguments)
             return None

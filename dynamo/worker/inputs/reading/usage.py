@@ -49,6 +49,8 @@ class Use:
         """The sizes that it is refused without, by dimension."""
         self.bounds = False
         """Is it a bound of a slice?"""
+        self.counted = False
+        """Is its length taken?"""
         self.array = False
         """Is a tensor made of it?"""
 
