@@ -146,7 +146,8 @@ class Service:
 
 def _report(request: Request, answer: Mapping[str, Any]) -> Report:
     """An answer of the worker, or one that was stored."""
-    result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
+    problem = answer.get("problem") or "the check was cancelled"
+    result = answer.get("result") or {"problem": problem, "bare": answer.get("bare", problem)}
     found = report(request.path, result, answer.get("output", ""), answer.get("python", ""))
     return replace(found, usage=Usage(*answer["usage"]) if answer.get("usage") else None)
 

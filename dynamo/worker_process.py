@@ -51,6 +51,8 @@ class _Job:
         self.tell = tell
         self.begun: dict[str, Any] = {}
         self.targets: list[dict[str, Any]] = []
+        self.tried: dict[str, str] = {}
+        """What was tried so far, in words with and without those of the checked code."""
 
     def take(self, message: dict[str, Any]) -> None:
         if self.answer.done():
@@ -61,6 +63,8 @@ class _Job:
             self.targets.append(message["target"])
         elif "begun" in message:
             self.begun = message["begun"]
+        elif "tried" in message:
+            self.tried = message["tried"]
         else:
             self.tell(message["stage"])
 
@@ -71,11 +75,12 @@ class _Job:
         missing = self.begun.get("names", ())[len(self.targets) :]
         if not missing or not self.targets:
             return found
-        reasons = [found.get("problem") or "the check was cancelled"]
-        reasons += [f"not checked: the check ended with {missing[0]}"] * (len(missing) - 1)
+        why = found.get("problem") or "the check was cancelled"
+        other = f"not checked: the check ended with {missing[0]}"
+        reasons = [(why, found.get("bare", why)), *([(other, other)] * (len(missing) - 1))]
         failed = [
-            {"name": name, "status": "failed", "problem": f"{name}: {reason}"}
-            for name, reason in zip(missing, reasons, strict=True)
+            {"name": name, "status": "failed", "problem": f"{name}: {said}", "bare": f"{name}: {bare}"}
+            for name, (said, bare) in zip(missing, reasons, strict=True)
         ]
         return {**found, "result": {**self.begun, "targets": [*self.targets, *failed]}}
 
@@ -173,7 +178,9 @@ class WorkerProcess:
             return waiting.whole(found)
         except asyncio.TimeoutError:
             self.kill()
-            return waiting.whole({"problem": "no answer in the time allowed", "end": "timeout"})
+            late = "no answer in the time allowed"
+            said, bare = (f"{late}: {waiting.tried[k]}" if waiting.tried else late for k in ("said", "bare"))
+            return waiting.whole({"problem": said, "bare": bare, "end": "timeout"})
         except asyncio.CancelledError:
             self._cancel(number)
             raise

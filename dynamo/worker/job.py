@@ -63,9 +63,7 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
-        session = TargetCheck(
-            target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner, module, beginning
-        )
+        session = TargetCheck(target, project, possible, until, say, job, sites.inner, module, beginning)
         say({"target": session.run(_examples(target, module, job))})
     return {**answer, "seconds": round(time.monotonic() - began, 3)}
 

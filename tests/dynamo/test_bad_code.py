@@ -113,6 +113,25 @@ def test_takes_too_long(checks: Checks, write: Callable[..., Path], code: str) -
     assert report.problem == "no answer in the time allowed, while importing model.py"
 
 
+def test_a_search_whose_time_is_over_tells_what_was_tried(checks: Checks, write: Callable[..., Path]) -> None:
+    body = """
+class Net(torch.nn.Module):
+    def forward(self, x):
+        if x.dim() < 3:
+            raise ValueError("secret: time comes second")
+        while True:
+            pass
+"""
+    found = checks(write(HEAD + body), timeout=4.0)
+    said = str(found.problem or found.targets[0].problem)
+    assert "no answer in the time allowed, while finding inputs for Net: Net()(" in said
+    assert "did not end; " in said
+    assert "secret" in said
+    withheld = str(found.bare or found.targets[0].bare)
+    assert "did not end; " in withheld
+    assert "secret" not in withheld
+
+
 @pytest.mark.parametrize(
     ("code", "says"),
     [

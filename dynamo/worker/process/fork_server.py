@@ -65,6 +65,8 @@ class Child:
         self.usage: tuple[float, int] | None = None
         """Seconds of processor time and bytes of memory, once it has ended."""
         self.stage = "starting"
+        self.tried: Message = {}
+        """What was tried so far in this stage, in words with and without those of the checked code."""
         self.answers_open = self.output_open = True
 
     def ended(self) -> bool:
@@ -219,7 +221,11 @@ class Parent:
                 child.result = message["result"]
                 self._end(child, "done")  # what it started may hold its descriptors open: no waiting for their end
                 return
-            child.stage = message.get("stage", child.stage)
+            if "tried" in message:
+                child.tried = message["tried"]
+                continue
+            if "stage" in message:
+                child.stage, child.tried = message["stage"], {}
             send(self.answers, message)
 
     def _close(self, child: Child, what: str) -> None:
@@ -266,7 +272,9 @@ class Parent:
                 if child.number in self.children:
                     self._finish(child)
             elif now >= child.deadline:
-                self._end(child, "timeout", f"no answer in the time allowed, while {child.stage}")
+                late = f"no answer in the time allowed, while {child.stage}"
+                said, bare = (f"{late}: {child.tried[k]}" if child.tried else late for k in ("said", "bare"))
+                self._end(child, "timeout", said, bare)
         self._stop_bombs()
 
     def _stop_bombs(self) -> None:
@@ -281,7 +289,7 @@ class Parent:
             if counts[child.pid] > limits.PROCESSES:
                 self._end(child, "died", f"more than {limits.PROCESSES} processes at once, while {child.stage}")
 
-    def _end(self, child: Child, how: str, problem: str | None = None) -> None:
+    def _end(self, child: Child, how: str, problem: str | None = None, bare: str | None = None) -> None:
         """Drains what is there, ends the whole group, reaps, and tells."""
         if child.output_open:
             try:
@@ -299,7 +307,7 @@ class Parent:
         self._reap(child)
         answer: dict[str, Any] = {"id": child.number, "end": how, "output": child.captured.text(), "usage": child.usage}
         if problem is not None:
-            answer["problem"] = problem
+            answer.update(problem=problem, bare=bare or problem)
         if child.result is not None:
             answer["result"] = child.result
         send(self.answers, answer)

@@ -145,6 +145,7 @@ class Finder:
         contains: Callable[[str], bool],
         budget: MemoryBudget,
         until: float,
+        tell: Callable[[dict[str, str]], None] = lambda tried: None,
         *,
         again: bool = False,
         remember: bool = False,
@@ -153,6 +154,8 @@ class Finder:
         self.contains = contains
         self.budget = budget
         self.until = until
+        self.tell = tell
+        """Told before each try what was tried so far, and what is tried next: it may not end."""
         self.again = again
         """Whether the example was run before, by another process: it counts whatever it raises."""
         self.remember = remember
@@ -173,8 +176,10 @@ class Finder:
 
     def _on_device(self, examples: Iterable[Example]) -> tuple[Fit, list[Run]]:
         tried: list[Tried] = []
+        late = False
         for example in examples:
             lines_run = 0
+            self.tell(on_the_way(tried, example.text))
             try:
                 fit = Fit(self.target, example, self.budget, self.contains, remember=self.remember)
                 runs = [fit.eager(Run(call, GIVEN)) for call in range(fit.calls)]
@@ -193,11 +198,11 @@ class Finder:
                 fails = f"{self.target.name} does not run on its declared inputs ({example.origin})"
                 raise Unusable(f"{fails}: {tried[-1].said}", f"{fails}: {tried[-1].bare}")
             example.failed(raised)
-            if time.monotonic() > self.until:
+            if late := time.monotonic() > self.until:
                 break
         tried.sort(key=lambda each: -each.lines)
         said, withheld = [each.said for each in tried], [each.bare for each in tried]
-        raise Unusable(nothing_fits(self.target, said), nothing_fits(self.target, withheld))
+        raise Unusable(nothing_fits(self.target, said, late=late), nothing_fits(self.target, withheld, late=late))
 
     def _fits(self, example: Example, run: Run) -> bool:
         return run.raised is None or (example.declared and self.raised_on_purpose(run.raised))
@@ -221,11 +226,22 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 160 else f"{text[:80]}...{text[-77:]}"
 
 
-def nothing_fits(target: Target, tried: list[str]) -> str:
+def on_the_way(tried: list[Tried], text: str) -> dict[str, str]:
+    """What was tried so far, for those who wait in vain; without the words of the checked code, too."""
+    last = f"{_shortened(text)} did not end"
+    if not tried:
+        return {"said": last, "bare": last}
+    best = max(tried, key=lambda each: each.lines)
+    count = f"what got farthest of {len(tried)} tries before it" if len(tried) > 1 else "the try before it"
+    return {"said": f"{last}; {count}: {best.said}", "bare": f"{last}; {count}: {best.bare}"}
+
+
+def nothing_fits(target: Target, tried: list[str], *, late: bool = False) -> str:
     """One line: what stands first of what was tried, for it ran most of the code, and what to write."""
     name = target.name
     head, dot, method = name.partition(".")
     call = f"{head}(...){dot}{method}(torch.randn(...))" if target.kind == "class" else f"{name}(torch.randn(...))"
     count = f"what got farthest of {len(tried)} tries" if len(tried) > 1 else "the one try"
     what = f"{count}: {tried[0]}" if tried else "nothing to try"
-    return f"no inputs found for {name} ({what}); write them above it: # graphmend: example {call}"
+    more = "; the time was over, --timeout gives more" if late else ""
+    return f"no inputs found for {name} ({what}){more}; write them above it: # graphmend: example {call}"

@@ -48,7 +48,7 @@ class TargetCheck:
         project: lines.Project,
         possible_devices: list[str],
         until: float,
-        progress: Callable[[str], None],
+        say: Callable[[dict[str, Any]], None],
         job: dict[str, Any],
         compiler: Any,
         module: ModuleType,
@@ -58,7 +58,7 @@ class TargetCheck:
         self.project = project
         self.possible_devices = possible_devices
         self.until = until
-        self.progress = progress
+        self.say = say
         self.job = job
         self.compiler = compiler
         self.module = module
@@ -72,6 +72,9 @@ class TargetCheck:
             "notes": [],
         }
 
+    def progress(self, stage: str) -> None:
+        self.say({"stage": stage})
+
     def run(self, each: Callable[[], Iterable[Example]]) -> dict[str, Any]:
         """The whole check; with less of everything again where memory is short in the middle of it."""
         self._began = time.monotonic()
@@ -79,7 +82,13 @@ class TargetCheck:
         budget = MemoryBudget(self.possible_devices) if old is None else MemoryBudget([old["device"]], old["parts"])
         compared = bool(self.job.get("keep") or self.job.get("compare"))
         finder = Finder(
-            self.target, self.project.contains, budget, self.until, again=old is not None, remember=compared
+            self.target,
+            self.project.contains,
+            budget,
+            self.until,
+            lambda tried: self.say({"tried": tried}),
+            again=old is not None,
+            remember=compared,
         )
         while True:
             self.progress(f"finding inputs for {self.target.name}")
