@@ -48,6 +48,8 @@ class Parser(argparse.ArgumentParser):
         wrong = re.match(r"unrecognized arguments: (--[\w-]+)|argument COMMAND: invalid choice: '([^']*)'", message)
         if wrong is None:
             return ""
+        if wrong[2] and (os.path.exists(wrong[2]) or wrong[2].endswith(".py")):
+            return f"; did you mean `graphmend check {wrong[2]}`?"
         from graphmend.workspace.options import did_you_mean
 
         return did_you_mean(wrong[1] or wrong[2], self._option_string_actions if wrong[1] else COMMANDS)

@@ -20,7 +20,7 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < 1e6:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+        raise argparse.ArgumentTypeError(f"not a number of seconds above 0: {text}")
     return found
 
 

@@ -55,20 +55,26 @@ def _string(value: Any) -> str:
 
 
 def _strings(value: Any) -> tuple[str, ...]:
-    _require(isinstance(value, list | tuple) and all(isinstance(v, str) for v in value), "a list of strings")
+    right = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+    _require(right, f"a list of strings{_in_a_list(value)}")
     return tuple(value)
+
+
+def _in_a_list(value: Any) -> str:
+    """How to write a text that should have been a list with it."""
+    return f', such as ["{value}"]' if isinstance(value, str) and value else ""
 
 
 def _selector(value: Any) -> str:
     text = _string(value)
-    _require(
-        bool(_SELECTOR.match(text)), f'a rule code or the beginning of one, such as "GM1" or "GM101", not "{text}"'
-    )
+    meant = f'; did you mean "{text.upper()}"?' if _SELECTOR.match(text.upper()) else ""
+    words = f'a rule code or the beginning of one, such as "GM1" or "GM101", not "{text}"{meant}'
+    _require(bool(_SELECTOR.match(text)), words)
     return current_code(text)
 
 
 def _selectors(value: Any) -> tuple[str, ...]:
-    _require(isinstance(value, list | tuple), "a list of rule codes")
+    _require(isinstance(value, list | tuple), f"a list of rule codes{_in_a_list(value)}")
     return tuple("GM" if v == "ALL" else _selector(v) for v in value)
 
 
@@ -80,7 +86,8 @@ def _differences(value: Any) -> tuple[str, ...]:
 
 
 def _version(value: Any) -> str:
-    _require(isinstance(value, str) and bool(_VERSION.match(value)), 'a version of torch in quotes, such as "2.13"')
+    _require(isinstance(value, str), 'a version of torch in quotes, such as "2.13"')
+    _require(bool(_VERSION.match(value)), f'a version of torch, such as 2.13, not "{value}"')
     return ".".join(value.split(".")[:2])
 
 
@@ -116,7 +123,7 @@ def _targets(value: Any) -> tuple[dict[str, str], ...]:
 def _one_of(choices: tuple[str, ...]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         words = ", ".join(f'"{c}"' for c in choices[:-1]) + f' or "{choices[-1]}"'
-        _require(isinstance(value, str) and value in choices, words)
+        _require(isinstance(value, str) and value in choices, f'{words}, not "{value}"')
         return str(value)
 
     return read
@@ -292,7 +299,9 @@ def read(name: str, value: Any, where: str) -> Any:
     """The value of an option, checked; `name` is canonical."""
     option = OPTIONS.get(name)
     if option is None:
-        raise ConfigurationError(f"{where}: unknown option `{name}`{did_you_mean(name, OPTIONS)}")
+        inner = next((other for other in OPTIONS if other.endswith(f".{name}")), "")
+        meant = f"; did you mean `{inner}`?" if inner else did_you_mean(name, OPTIONS)
+        raise ConfigurationError(f"{where}: unknown option `{name}`{meant}")
     try:
         return option.kind.read(value)
     except _Wrong as wrong:

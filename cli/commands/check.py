@@ -22,7 +22,7 @@ from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
 from graphmend.cli.checking.unchecked import hints
 from graphmend.cli.failures import UsageError, complain
-from graphmend.cli.option_values import words
+from graphmend.cli.option_values import positive, words
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import forget_stamps
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     selection.add_argument("--force-exclude", action="store_true", help="leave excluded files out even where named")
     selection.add_argument("--show-files", action="store_true", help="list the files that would be checked")
     selection.add_argument("--show-settings", action="store_true", help="show the settings that hold for them")
-    selection.add_argument("--jobs", "-j", metavar="N", type=_positive, help="processes at most [default: one a core]")
+    selection.add_argument("--jobs", "-j", metavar="N", type=positive, help="processes at most [default: one a core]")
     selection.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
 
 
@@ -384,9 +384,3 @@ def _output(args: argparse.Namespace, out: TextIO | None = None) -> Iterator[Tex
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return int(text)

@@ -44,6 +44,9 @@ def _find(text: str) -> Documented:
         if re.search(r"\.(py|ipynb)(:\d+)*$", text):
             place = text.partition(":")[0]
             raise UsageError(f"`{text}` is no rule; `graphmend check --verbose {place}` explains what it finds there")
+        family = [code for code in known if text and code.startswith(text.upper())]
+        if family:
+            raise UsageError(f"`{text}` names several rules: {', '.join(family)}")
         raise UsageError(f"unknown rule `{text}`{did_you_mean(text, [*known, *by_name])}")
     return found
 

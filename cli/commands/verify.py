@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphmend.cli.failures import UsageError, complain
-from graphmend.cli.option_values import seconds, words
+from graphmend.cli.option_values import device, positive, seconds, words
 from graphmend.cli.verifying import break_baseline
 from graphmend.cli.verifying.requests import request, resolve
 from graphmend.cli.verifying.static_findings import Judged, Mending, Static
@@ -24,6 +24,7 @@ from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.verdict import judge
 from graphmend.workspace.config import Configuration, Configurations
+from graphmend.workspace.options import ConfigurationError
 
 if TYPE_CHECKING:
     from graphmend.dynamo.watched_command import Watched
@@ -49,12 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         metavar="N",
-        type=_count,
+        type=positive,
         default=0,
         help="count graphs over N differing batches",
     )
     parser.add_argument("--lengths", action="store_true", help="with --batches: of other lengths as well")
-    parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
+    parser.add_argument("--device", type=device, default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
     parser.add_argument("--output-format", choices=FORMATS, default="full")
@@ -63,12 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write-baseline", metavar="FILE", type=Path, help="write what breaks now as known")
     parser.add_argument("--verbose", "-v", action="store_true", help="show every hint, run and difference, lines uncut")
     _split_command(parser)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"not a number of batches: {text}")
-    return int(text)
 
 
 def _split_command(parser: argparse.ArgumentParser) -> None:
@@ -96,8 +91,11 @@ def run(args: argparse.Namespace) -> int:
         return _watch(args)
     if args.from_log is not None:
         return _read_log(args)
-    configurations = Configurations({"accept": args.accept} if args.accept else {}, origin="command line")
-    jobs = _jobs(args, configurations)
+    try:
+        configurations = Configurations({"accept": args.accept} if args.accept else {}, origin="command line")
+        jobs = _jobs(args, configurations)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
     reports = asyncio.run(_check(args, [job.request for job in jobs]))
     judged = [job.text.judged(r) if r.problem is None else [] for job, r in zip(jobs, reports, strict=True)]
     every = [item for report in reports for item in (*report.breaks, *(report.after.breaks if report.after else ()))]

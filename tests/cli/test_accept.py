@@ -77,6 +77,7 @@ def test_unknown_kinds_are_refused_with_those_that_exist(run: Run, folder: Path)
         outcome = run(*words)
         assert outcome.status == 2
         assert "command line: `accept` must be kinds of differences (rounding, overflow, nan, dtype, " in outcome.err
+        assert "internal error" not in outcome.err
         assert 'not "roundin"; did you mean `rounding`?' in outcome.err
     (folder / "graphmend.toml").write_text('accept = "rounding"\n')
     outcome = run("check")

@@ -102,6 +102,10 @@ def test_targets_are_data(folder: Path) -> None:
             '`select` must be a rule code or the beginning of one, such as "GM1" or "GM101", not "E501"',
         ),
         ("assume-compiled = true\n", '`assume-compiled` must be "modules" or "never"'),
+        ("select = ['gm101']\n", 'not "gm101"; did you mean "GM101"?'),
+        ("exclude = 'x'\n", '`exclude` must be a list of strings, such as ["x"]'),
+        ("torch-version = 'abc'\n", '`torch-version` must be a version of torch, such as 2.13, not "abc"'),
+        ("device = 'cpu'\n", "unknown option `device`; did you mean `verify.device`?"),
         ("torch-version = 2.13\n", '`torch-version` must be a version of torch in quotes, such as "2.13"'),
         ("exclude = 3\n", "`exclude` must be a list of strings"),
         (
@@ -217,3 +221,27 @@ class TestEffects:
         assert 'select = ["GM2"]\n' in out
         assert 'assume-compiled = "modules"  # default\n' in out
         assert "\ninterpreter" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("check --torch-version abc", '`torch-version` must be a version of torch, such as 2.13, not "abc"'),
+        ("check --select gm101", 'not "gm101"; did you mean "GM101"?'),
+        ("check --config select=GM101", '`select` must be a list of rule codes, such as ["GM101"]'),
+        ("check --jobs 0", "argument --jobs/-j: not a whole number above 0: 0"),
+        ("verify --batches 0 m.py", "argument --batches: not a whole number above 0: 0"),
+        ("verify --timeout 0 m.py", "argument --timeout: not a number of seconds above 0: 0"),
+        ("verify --device gpu m.py", "argument --device: neither auto, cpu, cuda nor cuda:N: gpu"),
+        ("rule GM10", "`GM10` names several rules: GM101, GM102"),
+        ("m.py", "; did you mean `graphmend check m.py`?"),
+    ],
+)
+def test_wrong_values_on_the_command_line_are_one_line_and_status_2(
+    run: Run, folder: Path, words: str, complaint: str
+) -> None:
+    write(folder / "m.py", "x = 1\n")
+    outcome = run(*words.split())
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert complaint in outcome.err
+    assert "internal error" not in outcome.err
