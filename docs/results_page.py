@@ -47,14 +47,17 @@ them in its rounding, mended or not.
 {speed}
 The authors measured on CUDA, where each graph more is launched from Python while the device waits. On one core of a CPU
 the same operations take nearly the same time in one graph as in four, and compiling them takes the same C++ compiler
-as often: it is two thirds of cold time and more. What is saved is Python between the graphs, guards, and results that are
-written out at a break.
+as often: it is two thirds of cold time and more. What is saved is Python between the graphs, guards, and results
+that are written out at a break.
 
 Rows that get slower or fail, and why:
 
 * `mixtral`, cold: after a break in a layer, TorchDynamo compiles the layer's code once and uses it for every layer
   (10 graphs of 237 operations, used 18 times). One graph holds each layer and each expert by itself, 413 operations. In
   return its calls are faster.
+* `qwen2-audio`: its graph takes the token ids of a batch for known, so that it is compiled again for other ids (three
+  graphs for two batches). With many batches that costs more than the breaks did: `--batches` of `graphmend verify`
+  shows it, and such a model is better run as it is.
 * `longformer-base-4096` and `smolvlm` raise when mended. A number that a tensor decides is kept in the graph and a size
   depends on it there; TorchDynamo traces that, and AOTAutograd (`smolvlm`) or Inductor (`longformer-base-4096`) refuses
   to compile it. Such a mend must not be made or must go back to the original code, which is not done yet: these two
