@@ -14,7 +14,7 @@ import torch
 from ..discover import Target
 from ..project import calls as project_calls
 from ..project import classes, sites
-from ..project.values import UNKNOWN, Class, External, Instance, Layer
+from ..project.values import UNKNOWN, Class, External, Instance, Layer, is_named_tuple
 from . import configs
 from .reading.shapes import BATCH, LARGEST, Call, Source, Tensor, render
 from .reading.usage import Use
@@ -162,6 +162,9 @@ class Writer:
             return _tensor(value, cut)
         if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
             return _array(value, cut)
+        if is_named_tuple(type(value)) and self._knows(type(value).__name__):
+            parts = {n: self.written(item, None, n, cut) for n, item in value._asdict().items()}
+            return None if None in parts.values() else Call(type(value).__name__, parts)
         if isinstance(value, (list, tuple)):
             items = [self.written(item, use.item if use is not None else None, name, cut) for item in value]
             if self.open and any(item is not UNKNOWN and item is not None for item in items):

@@ -117,15 +117,22 @@ class Search:
             return
         better = self._small(self._better(one.combination, error, sizes), failure)
         tries = [*better, *self._probes(one.combination, sizes, failure)]
-        behind = (number for number, each in enumerate(self.queue) if each.after.reached < failure.reached)
-        # what else the failure before led to is as promising, and was found before, where this one is no further
-        at = 0 if failure.is_further(one.after) else next(behind, len(self.queue))
+        at = self._place_of(failure, one.after)
         self.queue[at:at] = tries
         guesses = self._small(repairs.guesses(error, one.combination))
         if new and len(self.errors) > 1:
             self.queue += guesses
         else:
             self.later[:0] = guesses
+
+    def _place_of(self, failure: _Failure, before: _Failure) -> int:
+        """Where in the queue belongs what a failure leads to: in front where it is further than the one before, else
+        behind what else that one led to; at the end where it is the same error of other numbers.
+        """
+        if failure.is_further(before):
+            return 0
+        others = (number for number, each in enumerate(self.queue) if each.after.reached < failure.reached)
+        return len(self.queue) if failure.reached == before.reached else next(others, len(self.queue))
 
     def _probed(self, one: _Try, probe: _Probe, sizes: solving.Equation | None) -> None:
         """The size that is known now is next; else the same dimension is made much larger, after what is guessed."""

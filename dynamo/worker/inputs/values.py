@@ -189,7 +189,7 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         yield use.choices[0]
         return
     usual = next((tensor for pattern, tensor in _USUAL if re.search(pattern, name)), None)
-    parts = _unpacked(use) if usual is None and not (use.tensors or use.methods) else None
+    parts = unpacked(use) if usual is None and not (use.tensors or use.methods) else None
     if parts is not None:
         yield parts
         return
@@ -247,7 +247,7 @@ def _ranked(use: Use, name: str) -> Iterator[Tensor]:
         yield made.as_int(8).like(made.shape) or made if INDICES.search(name) else made
 
 
-def _unpacked(use: Use) -> list[Any] | None:
+def unpacked(use: Use) -> list[Any] | None:
     """Values of what a parameter is unpacked into; None where nothing is known of any."""
     found = [next(iter(alternatives(name, None, part, {})), None) for name, part in use.parts]
     if all(value is None for value in found):

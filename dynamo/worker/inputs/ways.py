@@ -5,6 +5,7 @@ anything at all.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,6 +141,12 @@ class Ways:
     def with_missing(self, error: BaseException, combination: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The combination and the optional parameters, keys or attributes that an error speaks of."""
         yield from lacking.completed(error, combination, self.uses, self.names)
+        unpacked = re.search(r"values to unpack \(expected (\d+)", str(error.__cause__ or error))
+        for name in combination if unpacked is not None else ():
+            use = self.uses.get(name.lstrip("*"), Use())
+            parts = values.unpacked(use) if unpacked is not None and len(use.parts) == int(unpacked[1]) else None
+            if parts is not None and not isinstance(combination[name], (list, tuple)):
+                yield {**combination, name: parts}
         given = {name.lstrip("*") for name in combination}
         shape = next((v for v in combination.values() if isinstance(v, Tensor)), self.elsewhere[0])
         absent = [p for n, p in self.parameters.items() if n not in given and p.default is not p.empty]

@@ -26,6 +26,7 @@ from .values import (
     Module,
     Opened,
     Scope,
+    is_named_tuple,
     known,
 )
 
@@ -174,6 +175,8 @@ class Calls(Expressions):
             return self.make(function, args, kwargs)
         if isinstance(function, Instance):
             return self._called(function, args, kwargs)
+        if is_named_tuple(function):
+            return function(*args, **kwargs)
         if isinstance(function, External) and function.name.startswith("torch.utils.data."):
             return batches.loader(function.name.rpartition(".")[2], args, kwargs)
         handed = [a for a in args if isinstance(a, Instance) or (isinstance(a, Function) and len(args) == 1)]

@@ -165,6 +165,11 @@ class Opened:
         self.endings = endings
 
 
+def is_named_tuple(value: Any) -> bool:
+    """Whether it is a class of tuples whose items have names."""
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
 def known(value: Any) -> bool:
     """Whether nothing in a plain value is unknown."""
     if isinstance(value, (list, tuple, set)):

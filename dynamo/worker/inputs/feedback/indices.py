@@ -60,3 +60,8 @@ def fewer(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
         return t.like((*t.shape[:-1], most)) if len(t.shape) > 1 and t.shape[-1] > most > 0 else None
 
     return each_changed(combination, columns)
+
+
+def rounded(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """index out of range in self: of numbers among features, which are made whole"""
+    return each_changed(combination, lambda t: Tensor("unit", t.shape) if t.kind == "float" else None)

@@ -321,6 +321,8 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"maximum size for tensor at dimension \d+ is (\d+) but size is (\d+)", sides.windowed),
     (r"Wrong shape: expected (\d+) dims", _rank),
     (r"[Oo]utput size is too small|greater than actual input size|Padding size should be less", sides.wider),
+    (r"Expected more than 1 (?:spatial element|value per channel) when training", sides.wider),
+    (r"expand\(\S+?\{\[([\d, ]+)\]\}, size=\[([-\d, ]+)\]\): the number of sizes", sides.expanded),
     (r"values to unpack \(expected (\d+), got (\d+)\)", _higher),
     (r"input\.dim\(\) = (\d+) is not equal to len\(dims\) = (\d+)", _lower_or_higher),
     (r"values to unpack \(expected (\d+)", _rank),
@@ -339,6 +341,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
 _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _flattened),
     (r"sorted in decreasing order", _alike_lengths),
+    (r"index out of range in self", indices.rounded),
     (r"input_size: got (\d+) expected (\d+)", joined.lacking),
     (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", indices.one_a_row),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _even),

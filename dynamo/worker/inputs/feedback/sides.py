@@ -19,14 +19,13 @@ def wider(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
     lengths = {n: v for n, v in combination.items() if isinstance(v, Tensor) and v.kind == "int" and v.low == 1}
     longer = {n: Tensor("int", v.shape, 4 * v.high, 2 * v.high) for n, v in lengths.items()}
     for first, last in _SIDES_OF:
-        yield from each_changed(
-            {**combination, **longer},
-            lambda t, a=first, b=last: (  # type: ignore[misc]
-                t.like((*t.shape[:a], *(4 * side for side in t.shape[a:b]), *t.shape[len(t.shape[:b]) :]))
-                if t.kind != "int" and len(t.shape) > 3
-                else None
-            ),
-        )
+
+        def enlarged(t: Tensor, first: int = first, last: int | None = last) -> Tensor | None:
+            times = 2 if len(t.shape) == 5 else 4
+            made = (*t.shape[:first], *(times * side for side in t.shape[first:last]))
+            return t.like((*made, *t.shape[len(made) :])) if t.kind != "int" and len(t.shape) > 3 else None
+
+        yield from each_changed({**combination, **longer}, enlarged)
     yield from each_changed(  # sequences that are taken for images
         {**combination, **longer},
         lambda t: t.like((t.shape[0], 4 * t.shape[1], t.shape[2])) if len(t.shape) == 3 else None,
@@ -55,3 +54,16 @@ def ranked(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
     return each_changed(
         combination, lambda t: t.of_rank(len(t.shape) + more) if own <= len(t.shape) <= own + 2 else None
     )
+
+
+def expanded(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """expand(torch.FloatTensor{[1, 1, 256]}, size=[2, 8]): something is expanded to a shape of too few dimensions"""
+    first, shape = (tuple(map(int, found.group(g).split(","))) for g in (1, 2))
+
+    def raised(t: Tensor) -> Tensor | None:
+        made = t.of_rank(len(first)) if t.shape == shape and t.kind == "float" else None
+        return (
+            made.like((*made.shape[:-1], first[-1] if first[-1] > 1 else made.shape[-1])) if made is not None else None
+        )
+
+    return each_changed(combination, raised)

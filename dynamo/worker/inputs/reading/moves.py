@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from . import indexing, usage
@@ -47,10 +47,16 @@ def _moved(base: Ref, name: str, numbers: list[int | None]) -> Value:
     return _OTHER
 
 
-def named_axes(values: Iterable[Value], keywords: list[ast.keyword]) -> None:
+def named_axes(values: Collection[Value], keywords: list[ast.keyword]) -> None:
     """`torch.split(x, 4, dim=2)`, `x.sum(dim=3)`: a dimension that is named is there."""
     for keyword in keywords:
-        axis = indexing.integer(keyword.value) if keyword.arg in ("dim", "axis") else None
-        for value in values if axis is not None else ():
-            if isinstance(value, Ref) and axis is not None:
-                value.has_axis(axis)
+        several = keyword.value.elts if isinstance(keyword.value, (ast.Tuple, ast.List)) else [keyword.value]
+        for axis in map(indexing.integer, several) if keyword.arg in ("dim", "axis") else ():
+            for value in values if axis is not None else ():
+                if isinstance(value, Ref) and axis is not None:
+                    value.has_axis(axis)
+
+
+def axes(args: list[ast.expr]) -> list[ast.keyword]:
+    """The dimensions of `x.sum((2, 3))`, as if they were named."""
+    return [ast.keyword("dim", arg) for arg in args[:1] if isinstance(arg, (ast.Tuple, ast.List))]

@@ -268,6 +268,8 @@ class _Reader:
         several = self.side_by_side.get(index.id) if isinstance(index, ast.Name) else None
         if isinstance(base, Known):
             return indexing.first_layer(base.value) if number is not None or several is not None else None
+        if isinstance(base, tuple) and number is not None:
+            return base[number] if -len(base) <= number < len(base) else None
         if not isinstance(base, Ref):
             return None
         if several is not None and not base.back:
@@ -305,15 +307,13 @@ class _Reader:
             return self._enter(callee.value, arguments, keywords, node)
         return None
 
-    # calls
-
     def _method(self, base: Ref, node: Any, arguments: list[Value]) -> Value:
         name = node.func.attr
         if hasattr(self.budget.tensor, name):
             base.use.methods.add(name)
         operations.wanted_by(name, [base, *arguments])
         if name in operations.OF_ONE_AXIS:
-            moves.named_axes([base], node.keywords)
+            moves.named_axes([base], [*node.keywords, *moves.axes(node.args)])
         if name in operations.SAME_SHAPE_METHODS:
             return base
         if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
