@@ -25,24 +25,17 @@ class Spent(NamedTuple):
 
     processor: float
     clock: float
-    compilers: float
-    """The part of the processor time that other programs took."""
-
-
-def _used(who: int) -> float:
-    used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
 
 
 def _processor_time() -> float:
-    return _used(resource.RUSAGE_SELF) + _used(resource.RUSAGE_CHILDREN)
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _spent(work: Callable[[], Any]) -> Spent:
-    before = (_processor_time(), time.perf_counter(), _used(resource.RUSAGE_CHILDREN))
+    processor, clock = _processor_time(), time.perf_counter()
     work()
-    after = (_processor_time(), time.perf_counter(), _used(resource.RUSAGE_CHILDREN))
-    return Spent(*(round(end - start, 4) for start, end in zip(before, after, strict=True)))
+    return Spent(round(_processor_time() - processor, 4), round(time.perf_counter() - clock, 4))
 
 
 class _Memory:
@@ -130,7 +123,7 @@ class _Compiled:
 
     def turn(self, calls: int) -> dict[str, Any]:
         spent = _spent(lambda: [self._call(number) for number in range(calls)])
-        return {"call": [round(each / calls, 6) for each in (spent.processor, spent.clock)]}
+        return {"call": [round(each / calls, 6) for each in spent]}
 
     def outputs(self, file: str) -> dict[str, Any]:
         """Writes what the model answers, compiled and eagerly."""

@@ -135,7 +135,9 @@ def merge(
         own = [breaks[n] for n in matching]
         around = statements.function_lines(finding.span.line)
         verdicts.append(
-            _verdict(lines, around, own, traced, executed) or _eager(statements, finding.span.line, breaks, called)
+            _verdict(lines, around, own, traced, executed)
+            or _eager(statements, finding.span.line, breaks, called)
+            or _eager_through(source, statements, finding.span.line, report.breaks, called)
         )
     rest = _one_each(b for n, b in enumerate(breaks) if n not in taken and b.in_project)
     return Merged(tuple(verdicts), tuple(_finding(b, source, statements) for b in rest))
@@ -171,13 +173,26 @@ def _compiled_anew(finding: Finding, report: Report) -> Verdict:
     return Verdict("not reached", "the inputs that were tried do not vary it")
 
 
-def _eager(statements: Statements, line: int, breaks: Iterable[Break], called: Callable[[int], str]) -> Verdict:
+def _eager(statements: Statements, line: int, breaks: Iterable[Break], called: Callable[[int], str]) -> Verdict | None:
     """The verdict on a statement that ran eagerly: the break that gave up its frame, where there is one, did it."""
     function = statements.function(line)
     for item in breaks:
         if item.skipped_frame and statements.function(item.span.line) == function:
             reason = f"{called(item.span.line)} takes its whole frame out of the graph ({_name(item)})"
             return Verdict("runs eagerly", reason, (item,))
+    return None
+
+
+def _eager_through(
+    source: Source, statements: Statements, line: int, breaks: Iterable[Break], called: Callable[[int], str]
+) -> Verdict:
+    """The same, where the break lies in what the function of the statement calls."""
+    function = statements.function(line)
+    for item in breaks:
+        for frame in item.stack if item.skipped_frame else ():
+            if same_file(frame.path, source.path) and statements.function(frame.span.line) == function:
+                breaks_in = f"{item.function}, which breaks and takes it out of the graph ({_name(item)})"
+                return Verdict("runs eagerly", f"{called(frame.span.line)} calls {breaks_in}")
     return Verdict("runs eagerly", "it is outside of what TorchDynamo traced: a frame around it runs eagerly")
 
 

@@ -351,7 +351,9 @@ def _show_diffs(args: argparse.Namespace, reports: list[FileReport], problems: l
             out.write(report.diff)
     mended = sum(report.mended for report in reports)
     if not args.quiet:
-        complain(f"would make {_count(mended, 'mend')}" if mended else "nothing to mend")
+        gone = sum(report.gone for report in reports)
+        many = f" for {_count(gone, 'finding')}" if gone > mended else ""
+        complain(f"would make {_count(mended, 'mend')}{many}" if mended else "nothing to mend")
     return 2 if problems else 1 if mended and not args.exit_zero else 0
 
 

@@ -263,7 +263,8 @@ def _report(importer: Importer, file: Path | None, process: int) -> None:
     except OSError as error:
         complain(f"run: {file}: {error.strerror}")
         return
-    _tell([f"{_summary(importer.report)}; {file} says how"])
+    word = "how" if importer.report.mended else "why"
+    _tell([f"{_summary(importer.report)}; {file} says {word}"])
 
 
 def _tell(lines: list[str]) -> None:

@@ -187,3 +187,23 @@ def test_the_mends_that_were_made_are_told_with_the_findings_that_they_removed(r
     told = int(re.findall(r"(\d+) can be mended with --fix\.", run("check").out)[0])
     assert told > 1
     assert run("check", "--fix").out.startswith(f"Made 1 mend for {told} findings. No graph breaks found")
+
+
+def test_asking_for_gradients_is_no_matter_of_sizes(run: Run, lab: Path) -> None:
+    found = json.loads(run("check", "--output-format", "json", "trainer.py").out)
+    (asks,) = (each for each in found if "autograd.grad" in each["message"])
+    assert (asks["code"], asks["advice"]) == ("GM601", "Do it outside of the compiled function.")
+
+
+def test_a_diff_says_how_many_findings_its_mends_are_for(run: Run, folder: Path) -> None:
+    body = "    if x.sum() > 0:\n        print('above')\n    return x\n"
+    (folder / "m.py").write_text(f"import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n{body}")
+    assert run("check", "--fix", "--diff").err == "graphmend: would make 1 mend for 2 findings\n"
+
+
+def test_what_differs_is_not_called_nothing(run: Run, folder: Path) -> None:
+    body = "    if torch.isnan(x).any():\n        print('lost')\n    return x\n"
+    (folder / "m.py").write_text(f"import torch\n\n\n@torch.compile\ndef f(x, y=None):\n{body}")
+    mends = [fix for each in json.loads(run("check", "--output-format", "json").out) for fix in each["fixes"]]
+    assert any(each["differences"] for each in mends)
+    assert not any("nothing lost" in each["message"] for each in mends if each["differences"])

@@ -96,6 +96,15 @@ def test_what_runs_eagerly_names_the_line_that_took_its_frame() -> None:
     assert "line 2 takes its whole frame out of the graph (GB0170" in eager.reason
 
 
+def test_what_runs_eagerly_names_the_call_that_breaks_and_took_its_frame() -> None:
+    inner = Span(12, 4, 12, 5)
+    stack = (Frame(PATH, "forward", Span(2, 4, 2, 5)), Frame(PATH, "inner", inner))
+    lost = broken(12, kind="skip", function="inner", stack=stack)
+    (eager,) = merged([finding(9, 8)], [lost], {3}, {2, 9, 12}).verdicts
+    assert eager.state == "runs eagerly"
+    assert eager.reason.startswith("line 2 calls inner, which breaks and takes it out of the graph (GB0170")
+
+
 def test_a_split_or_another_function_is_not_why_a_line_runs_eagerly() -> None:
     elsewhere = broken(12, kind="skip")
     for item in (broken(2, 9), elsewhere):

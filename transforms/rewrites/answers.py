@@ -9,7 +9,6 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
@@ -119,7 +118,9 @@ def _differing(fix: Fix, more: Iterable[Difference]) -> Fix:
     differs = tuple(dict.fromkeys((*fix.differences, *more)))
     if fix.applicability == "display":
         return replace(fix, differences=differs)
-    return replace(fix, applicability="unsafe", reason="; ".join(d.says for d in differs), differences=differs)
+    title = fix.title.removesuffix(_SAME)
+    reason = "; ".join(each.says for each in differs)
+    return replace(fix, title=title, applicability="unsafe", reason=reason, differences=differs)
 
 
 def _doubted(fix: Fix) -> Fix:
@@ -127,7 +128,12 @@ def _doubted(fix: Fix) -> Fix:
     if fix.applicability != "safe":
         return fix
     difference = Difference("type", "what it works on is likely, but not certainly, a tensor")
-    return replace(fix, applicability="unsafe", reason=difference.says, differences=(difference,))
+    title = fix.title.removesuffix(_SAME)
+    return replace(fix, title=title, applicability="unsafe", reason=difference.says, differences=(difference,))
+
+
+_SAME = ", nothing lost"
+"""How titles of safe mends of output end."""
 
 
 def offer(
@@ -139,15 +145,13 @@ def offer(
     *,
     silences: bool = False,
     narrows: bool = False,
-    leaves_size: bool = False,
 ) -> Fix:
     """A fix that is safe where nothing differs, and unsafe in the ways that `differences` name otherwise."""
     differs = tuple(dict.fromkeys(differences))
     same = "values, gradients, side effects and exceptions stay the same"
     reason = "; ".join(difference.says for difference in differs) or same
     applicability: Applicability = "unsafe" if differs else "safe"
-    edits = partial(checked, facts, make)
-    return Fix(rewrite, title, applicability, reason, edits, silences, differs, narrows, leaves_size)
+    return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs, narrows)
 
 
 def prepare(rewrite: str, title: str, facts: FunctionFacts, make: Make, differences: Iterable[Difference] = ()) -> Fix:

@@ -313,7 +313,8 @@ def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None
 def write_watched(watched: Watched, to: TextIO, *, verbose: bool = False) -> None:
     out = Page(to, verbose=verbose)
     if watched.command:
-        out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
+        graphs = f"{watched.graphs} graph{'s' * (watched.graphs != 1)}"
+        out.write(f"{graphs} in {watched.processes} process{'es' * (watched.processes != 1)}\n")
     if watched.known:
         out.write(f"{watched.known} known break{'s' * (watched.known != 1)} not shown\n")
     for item in _ordered(watched.breaks):

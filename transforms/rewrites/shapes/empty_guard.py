@@ -98,8 +98,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             )
         ]
 
-    title, differs = "leave out the question whether anything was found", [*_DIFFERENCES, *effect.differences()]
-    return offer(NAME, title, facts, make, differs, leaves_size=isinstance(statement, ast.Assign))
+    return offer(
+        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *effect.differences()]
+    )
 
 
 def _asks(guard: ast.If, names: set[str]) -> bool:
