@@ -76,11 +76,12 @@ def compare(row: str) -> dict[str, Any]:
     return {"before": before["breaks"], "after": after["breaks"], "equal": all(same), **extra}
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(one: Any, other: Any, tolerance: float = 2e-3) -> bool:
     import torch
 
     def close(a: Any, b: Any) -> bool:
-        return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), 2e-3, 2e-3, equal_nan=True))
+        near = a.shape == b.shape and torch.allclose(a.double(), b.double(), tolerance, tolerance, equal_nan=True)
+        return bool(near)
 
     pairs = list(zip(one, other, strict=True))
     return all(len(a) == len(b) and all(map(close, a, b)) for a, b in pairs)

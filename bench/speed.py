@@ -109,23 +109,30 @@ def main() -> None:
     how = {"machine": machine(options.device), "versions": versions, "size": options.size, "mends": mends}
     found = json.loads(options.keep.read_text()) if options.show else kept(options.keep, how | {"date": date})
     if not options.show:
-        rows: list[str] = options.rows or [*unlike(builders())]
+        rows: list[str] = options.rows or [*alike(builders())]
         for row in rows if options.again else ():
             found["rows"].pop(row, None)
         found["made"]["date"] = date
         with tempfile.TemporaryDirectory() as folder:
             if not options.device.startswith("cuda"):
-                prepare(Path(folder) / "inductor", options.backend)
+                prepare(Path(folder) / "inductor", options.backend, options.limit)
             measure(rows, options, found, Path(folder) / "inductor")
-    text = table(found)
+    text = table(found, alike(builders()))
     options.keep.with_suffix(".md").write_text(text)
     options.keep.with_suffix(".svg").write_text(plot(found))
     print(text)
 
 
-def unlike(rows: dict[str, Any]) -> list[str]:
-    """The first row of each builder: rows that share it are one measurement."""
-    return [*{builder: row for row, builder in reversed(rows.items())}.values()][::-1]
+def alike(rows: dict[str, Any]) -> dict[str, list[str]]:
+    """The first row of each builder, and the others: rows that share a builder are one measurement."""
+    first: dict[Any, str] = {}
+    found: dict[str, list[str]] = {}
+    for row, builder in rows.items():
+        if builder in first:
+            found[first[builder]].append(row)
+        else:
+            found[first.setdefault(builder, row)] = []
+    return found
 
 
 if __name__ == "__main__":

@@ -9,20 +9,36 @@ from typing import Any, NamedTuple
 
 #: the authors' figures, on CUDA: the least and the most that cold time fell and that throughput rose, in %
 AUTHORS_COLD, AUTHORS_THROUGHPUT = (30, 75), (5, 8)
-_COLUMNS = ("graphs", "cold, s", "cold", "call, ms", "throughput", "memory, MB", "outputs", "repeats")
+_COLUMNS = (
+    "graphs",
+    "cold, s",
+    "cold",
+    "call, ms",
+    "throughput",
+    "memory, MB",
+    "outputs",
+    "repeats",
+    "clock: cold, call",
+)
 
 
 class Row(NamedTuple):
     """What the repeats of a row say."""
 
     graphs: tuple[int, int]
+    """In the first call."""
+    graphs_in_all: tuple[int, int]
     cold: tuple[float, float]
+    until_steady: tuple[float, float]
+    """Cold time and that of the calls after it that compile again, or may."""
     call: tuple[float, float]
     gain: tuple[float, float, float]
     """Plain time by mended time of a turn: the lower quartile, the median, the upper quartile."""
     memory: tuple[float, float]
     outputs: str
     repeats: int
+    clock: tuple[tuple[float, float], tuple[float, float]]
+    """Cold time and that of a call, on the clock."""
 
     @property
     def colder(self) -> float:
@@ -30,41 +46,57 @@ class Row(NamedTuple):
         return 100 * (1 - self.cold[1] / self.cold[0])
 
 
-def summed(repeats: list[dict[str, Any]], clock: bool) -> Row:
+def summed(repeats: list[dict[str, Any]], on_clock: bool) -> Row:
     """Medians over repeats, and over all turns of all repeats."""
 
     def both(read: Callable[[dict[str, Any]], float]) -> tuple[float, float]:
         plain, mended = (statistics.median(read(repeat[arm]) for repeat in repeats) for arm in ("plain", "mended"))
         return plain, mended
 
-    turns = [[arm[clock] for arm in turn] for repeat in repeats for turn in repeat["turns"]]
-    low, middle, high = statistics.quantiles((plain / mended for plain, mended in turns), n=4)
-    plain, mended = (statistics.median(column) for column in zip(*turns, strict=True))
-    graphs = both(lambda arm: arm["graphs"])
+    def cold(clock: bool) -> tuple[float, float]:
+        return both(lambda arm: arm["cold"][clock])
+
+    def turns(clock: bool) -> list[tuple[float, float]]:
+        return [(plain[clock], mended[clock]) for repeat in repeats for plain, mended in repeat["turns"]]
+
+    def call(clock: bool) -> tuple[float, float]:
+        plain, mended = (statistics.median(column) for column in zip(*turns(clock), strict=True))
+        return plain, mended
+
+    low, middle, high = statistics.quantiles((plain / mended for plain, mended in turns(on_clock)), n=4)
+
+    def graphs(of: str) -> tuple[int, int]:
+        plain, mended = both(lambda arm: arm[of])
+        return int(plain), int(mended)
+
     return Row(
-        (int(graphs[0]), int(graphs[1])),
-        both(lambda arm: arm["cold"][clock]),
-        (plain, mended),
-        (low, middle, high),
-        both(lambda arm: arm["memory"]),
-        " / ".join(sorted({repeat["equal"] for repeat in repeats})),
-        len(repeats),
+        graphs=graphs("graphs"),
+        graphs_in_all=graphs("graphs_in_all"),
+        cold=cold(on_clock),
+        until_steady=both(lambda arm: arm["cold"][on_clock] + arm["warm"][on_clock]),
+        call=call(on_clock),
+        gain=(low, middle, high),
+        memory=both(lambda arm: arm["memory"]),
+        outputs=" / ".join(sorted({repeat["equal"] for repeat in repeats})),
+        repeats=len(repeats),
+        clock=(cold(True), call(True)),
     )
 
 
 def rows(found: dict[str, Any]) -> dict[str, Row | str]:
     """What was measured, or why nothing was."""
-    clock = not found["made"]["machine"].endswith("one thread")
+    on_clock = not found["made"]["machine"].endswith("one thread")
     made: dict[str, Row | str] = {}
     for name, entry in found["rows"].items():
         if entry["repeats"]:
-            made[name] = summed(entry["repeats"], clock)
+            made[name] = summed(entry["repeats"], on_clock)
         elif "failed" in entry:
             made[name] = entry["failed"]
     return made
 
 
-def table(found: dict[str, Any]) -> str:
+def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
+    """`shared` are the rows that a row stands for as well, because they have its code."""
     made = found["made"]
     lines = [
         f"{made['machine']}; {made['versions']}; {made['date']}; {made['size']} sizes, random weights; {made['mends']}",
@@ -76,6 +108,8 @@ def table(found: dict[str, Any]) -> str:
     for name, row in measured.items():
         cells = list(_cells(row)) if isinstance(row, Row) else [_as_cell(row), *[""] * (len(_COLUMNS) - 1)]
         lines.append(f"| {' | '.join([name, *cells])} |")
+    others = [f"{name} for {', '.join(rows)}" for name, rows in shared.items() if rows and name in measured]
+    lines += ["", f"Rows that stand for others, which share their code: {'; '.join(others)}."] if others else []
     whole = [row for row in measured.values() if isinstance(row, Row)]
     less = [row for row in whole if row.graphs[1] < row.graphs[0]]
     if less:
@@ -93,14 +127,18 @@ def table(found: dict[str, Any]) -> str:
 
 def _cells(row: Row) -> Iterator[str]:
     low, middle, high = (100 * (each - 1) for each in row.gain)
-    yield f"{row.graphs[0]} → {row.graphs[1]}"
+    more = f" ({row.graphs_in_all[0]} → {row.graphs_in_all[1]})" if row.graphs_in_all != row.graphs else ""
+    yield f"{row.graphs[0]} → {row.graphs[1]}{more}"
     yield f"{row.cold[0]:.1f} → {row.cold[1]:.1f}"
     yield f"{-row.colder:+.0f} %"
+    yield f"{row.until_steady[0]:.1f} → {row.until_steady[1]:.1f}"
     yield f"{1000 * row.call[0]:.2f} → {1000 * row.call[1]:.2f}"
     yield f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
     yield f"{row.memory[0]:.0f} → {row.memory[1]:.0f}"
     yield row.outputs
     yield str(row.repeats)
+    (plain, mended), (called, after) = row.clock
+    yield f"{plain:.0f} → {mended:.0f} s, {1000 * called:.0f} → {1000 * after:.0f} ms"
 
 
 def _as_cell(text: str) -> str:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from graphmend.importer.files_read import FilesRead
     from graphmend.importer.line_numbers import Places
 
+#: the oldest torch and Python with which the runtime captures sizes
+CAPTURES_FROM, CAPTURES_FROM_PYTHON = (2, 13), (3, 11)
+
 
 class Surroundings(NamedTuple):
     """What of the program decides how its modules are read."""
@@ -92,6 +95,7 @@ class TextMender:
                 others=others,
                 wanted=wanted,
                 accept=self._accept,
+                captures=self._captures,
             )
         if mended.source is not source:
             self.overlay[path] = mended.source.text
@@ -113,7 +117,7 @@ class TextMender:
     def begin(self, around: Surroundings) -> None:
         """Reads all modules with these surroundings from now on; what was read with others is not known any more."""
         self._around, self._loader = around, None
-        for known in ("project", "_settings"):
+        for known in ("project", "_settings", "_captures"):
             self.__dict__.pop(known, None)
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -136,6 +140,14 @@ class TextMender:
         first, *others = [*self._own, *map(Path, self._around.search)]
         self._loader = FilesRead(ModuleLoader(first, others, running(), self.overlay))
         return Project(self._loader, lean=True, is_library=not self._own)
+
+    @cached_property
+    def _captures(self) -> bool:
+        """Will the program keep sizes in the graph (`runtime/switches.py`)?"""
+        from graphmend.transforms.torch_versions import minor
+
+        found = minor(self._around.torch_version or "")
+        return found is not None and found >= CAPTURES_FROM and sys.version_info >= CAPTURES_FROM_PYTHON
 
     @cached_property
     def _settings(self) -> Settings:

@@ -10,8 +10,8 @@ backend that cannot go on), others into more breaks, and graphs assert what they
 * a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
   nothing runs twice.
 
-What small inputs decide is taken as known where a number must be known (`specialised`): until a call has other values,
-and with `specialise` for some sets of values.
+What small inputs decide is taken as known where a number must be known and the frame is one graph by that
+(`specialised`): until a call has other values. With `specialise` it is in every frame, for some sets of values.
 
 Measured on torch 2.13.0. What is changed is private to Dynamo: with an older torch, and wherever the self-test does not
 pass (`specialised/self_test.py`), `install` leaves Dynamo as it is and says so.
@@ -116,7 +116,7 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
         while not plan.is_plain:
-            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises))
+            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises), _specialises)
             with config.patch(_SWITCHES), attempts.attempting(attempt):
                 try:
                     result = original(self, frame, *args, **kwargs)

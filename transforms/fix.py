@@ -93,6 +93,8 @@ class Fix:
     """How the mended program may differ; none for a safe fix."""
     narrows: bool = False
     """The break goes for some values that are known while tracing, and stays for others."""
+    leaves_size: bool = False
+    """What is left of the break is a size that nothing needs to know while tracing: none where sizes are captured."""
     prepares: bool = False
     """It only gives code the form that other mends are about, and is made along with them or not at all."""
 

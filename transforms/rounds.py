@@ -61,6 +61,8 @@ class _Choice:
     answers: list[Applied]
     facts: FunctionFacts
     edits: tuple[TextEdit, ...]
+    narrows: bool
+    """Does it stay where its finding stays?"""
 
     @property
     def finding(self) -> Finding:
@@ -73,10 +75,6 @@ class _Choice:
     @property
     def fix(self) -> Fix:
         return self.answers[0].fix
-
-    @property
-    def narrows(self) -> bool:
-        return self.fix.narrows
 
 
 class _State:
@@ -120,8 +118,9 @@ class _State:
 class Run:
     """Files on the way to the fixed point."""
 
-    def __init__(self, files: Files, wanted: Wanted | None = None) -> None:
-        self._files, self._wanted = files, wanted
+    def __init__(self, files: Files, wanted: Wanted | None = None, *, captures: bool = False) -> None:
+        """`captures`: the program keeps sizes that tensors decide in the graph where nothing needs to know them."""
+        self._files, self._wanted, self._captures = files, wanted, captures
         self.applied: list[Applied] = []
         self.chains: list[tuple[Applied, list[Applied]]] = []
         """Mends that stayed for those that they made possible, and these."""
@@ -252,7 +251,8 @@ class Run:
                 if fix is None or facts is None:
                     continue
                 try:
-                    choice = _Choice([Applied(finding, fix, source.text)], facts, fix.edits())
+                    narrows = fix.narrows or (self._captures and fix.leaves_size)
+                    choice = _Choice([Applied(finding, fix, source.text)], facts, fix.edits(), narrows)
                 except Unmendable as error:
                     permitted.refuse([finding], fix, facts, str(error))
                     continue

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from graphmend.dynamo.comparison import Difference
 from graphmend.dynamo.report import Report, TargetReport
 from graphmend.dynamo.verdict import judge
 
@@ -43,6 +44,8 @@ _REASONS = tuple(
 
 #: what was raised: the kind stands behind what raised it, and its text behind the kind
 _RAISED = re.compile(r"(?:: | raises )([A-Za-z_]\w*)(?:: (.*)|[ ;)]|$)")
+#: what the mended text raised where the original did not, as a comparison says it
+_MENDED_RAISED = re.compile(r"raises (\w+)(?: in the backward pass)?(?:: (.*)| where |$)")
 #: kinds and texts with which torch and Python say what a machine lacks
 _LACKS = (
     ("memory", re.compile(r"(MemoryError|OutOfMemoryError)(:|$)")),
@@ -81,10 +84,13 @@ def reason_of(problem: str) -> str:
     """Why something could not be run, as one of a few words."""
     own = next((reason for reason, begins in _REASONS if begins.match(problem)), OTHERWISE)
     raised = _RAISED.search(problem) if own in ("inputs", "raises", "import") else None
-    if raised is None:
-        return own
+    return (raised and _lacking(raised)) or own
+
+
+def _lacking(raised: re.Match[str]) -> str | None:
+    """What the machine lacks, where that is what was raised."""
     said = f"{raised[1]}: {raised[2]}" if raised[2] else raised[1]
-    return next((reason for reason, pattern in _LACKS if pattern.match(said)), own)
+    return next((reason for reason, pattern in _LACKS if pattern.match(said)), None)
 
 
 def models(report: Report) -> list[Model]:
@@ -125,8 +131,20 @@ def _model(plain: TargetReport, mended: TargetReport | None, after: Report | Non
     )
     judged = judge(mended.comparison, after.named) if mended.comparison is not None else None
     if judged is not None and not judged.passes:
+        if lacks := _only_lacks(judged.unnamed):
+            said = f"the mended text: {judged.unnamed[0].line}"
+            return counted._replace(outcome="worse", reason=lacks, problem=said)
         return counted._replace(outcome="differs", problem=judged.unnamed[0].line)
     return counted._replace(outcome=_compared(plain, mended))
+
+
+def _only_lacks(differences: Iterable[Difference]) -> str | None:
+    """What the mended text needs more of than the machine has, where nothing else differs: it gave no other answer."""
+    found: set[str | None] = set()
+    for each in differences:
+        raised = _MENDED_RAISED.match(each.detail) if each.kind == "exception" else None
+        found.add(raised and _lacking(raised))
+    return found.pop() if len(found) == 1 else None
 
 
 def _compared(plain: TargetReport, mended: TargetReport) -> str:

@@ -55,6 +55,8 @@ class Plan:
     released: set[Site] = field(default_factory=set)
     is_plain: bool = False
     """Is nothing captured at all?"""
+    is_parted: bool = False
+    """Does its graph break, whatever is taken as known?"""
     compilations: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
     """How often each converter compiled it with values taken as known."""
     has_changed: bool = False
@@ -69,11 +71,15 @@ class Plan:
         return bool(new)
 
     def may_know(self, converter: Any, specialise: bool) -> bool:
-        """May values be taken as known? With `specialise` for some sets of values, else until there are others."""
+        """May values be taken as known? With `specialise` for some sets of values, else until there are others.
+
+        What was compiled for values that have changed is lost, which is one graph at most: a frame that breaks all the
+        same would lose several, and would compile as often as without us where its values differ from call to call.
+        """
         if self.has_changed and not specialise:
             _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, _CHANGED))
             return False
-        return self.compilations.get(converter, 0) < COMPILATIONS
+        return (specialise or not self.is_parted) and self.compilations.get(converter, 0) < COMPILATIONS
 
     def give_up(self) -> None:
         """From now on the frame is compiled as without us."""
@@ -100,6 +106,8 @@ class Attempt:
     """Dynamo's, of which each call of `torch.compile` makes one."""
     specialises: bool = False
     """May values of small inputs be taken as known?"""
+    in_parts: bool = False
+    """Also where the graph breaks all the same?"""
     used: bool = False
     """Is a value taken as known?"""
     tried: bool = False
@@ -126,6 +134,14 @@ class Attempt:
         """The values of symbols must be known. Traces again with those released that can be; does nothing else."""
         if self.plan.release({self.sites[symbol] for symbol in symbols if symbol in self.sites}, reason):
             raise RestartAnalysis(restart_reason=f"graphmend: {reason}")
+
+    def breaks(self, log: Any) -> None:
+        """The graph breaks. Traces again with nothing taken as known, where something was; does nothing else."""
+        if self.used and not self.in_parts:
+            self.plan.is_parted = True
+            self.specialises = self.used = False
+            log.clear()  # what Dynamo saw up to here need not come again
+            raise RestartAnalysis(restart_reason="graphmend: the graph breaks, whatever is taken as known")
 
     @property
     def is_plain(self) -> bool:

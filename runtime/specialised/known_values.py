@@ -5,8 +5,8 @@ up. Here the number is computed from the inputs of this call, and a guard holds 
 compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else,
 in attempts (`captures.attempt`) that may specialise.
 
-Once a call has had other values, no more are taken as known for that code, until `torch._dynamo.reset()`; where an
-attempt may specialise all the same, after `COMPILATIONS`.
+Where the graph breaks all the same, nothing is taken as known. Once a call has had other values, no more are for that
+code, until `torch._dynamo.reset()`; where an attempt may specialise all the same, after `COMPILATIONS`.
 
 Knows Dynamo as it is in torch 2.13.
 """
@@ -24,6 +24,7 @@ import torch.utils._pytree as pytree
 from torch._dynamo import symbolic_convert, utils
 from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
 from torch._dynamo.guards import get_verbose_code_parts, install_guard
+from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.variables import ConstantVariable
 from torch._dynamo.variables import builder as variable_builder
 from torch._dynamo.variables.base import VariableTracker
@@ -52,17 +53,20 @@ def install() -> Callable[[], None]:
     tables = [kind.dispatch_table for kind in _subclasses(symbolic_convert.InstructionTranslatorBase)]
     saved = [list(table) for table in tables]
     evaluate, listing, computing = ShapeEnv.evaluate_expr, TensorVariable.method_tolist, utils.get_fake_value
+    ending = OutputGraph.compile_subgraph
 
     def remove() -> None:
         ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
         TensorVariable.method_tolist = listing  # type: ignore[method-assign]
         variable_builder.get_fake_value = computing  # type: ignore[attr-defined]
+        OutputGraph.compile_subgraph = ending  # type: ignore[method-assign]
         for table, before in zip(tables, saved, strict=True):
             table[:] = before
 
     ShapeEnv.evaluate_expr = _evaluating(evaluate)  # type: ignore[method-assign]
     TensorVariable.method_tolist = _listing(listing)  # type: ignore[method-assign]
     variable_builder.get_fake_value = _computing(computing)  # type: ignore[attr-defined]
+    OutputGraph.compile_subgraph = _ending(ending)  # type: ignore[method-assign]
     for table in tables:
         for name in (*_POPS, *_KEEPS):
             if (code := dis.opmap.get(name)) is not None:
@@ -144,6 +148,18 @@ def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
         return VariableTracker.build(tx, value.tolist()) if value is not None else original(self, tx)
 
     return method_tolist
+
+
+def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A graph that ends, because the frame returns or because it breaks."""
+
+    @functools.wraps(original)
+    def compile_subgraph(self: OutputGraph, tx: Any, reason: Any, *args: Any, **kwargs: Any) -> Any:
+        if reason.graph_break and (attempt := current()) is not None:
+            attempt.breaks(tx.speculation_log)
+        return original(self, tx, reason, *args, **kwargs)
+
+    return compile_subgraph
 
 
 def _tensors(value: Any) -> bool:

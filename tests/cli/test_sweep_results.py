@@ -20,9 +20,11 @@ from graphmend.cli.output.sweep.causes import causes
 from graphmend.cli.output.verify.full import Page
 from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
-from graphmend.cli.sweeping.outcome import Model, reason_of, worst
+from graphmend.cli.sweeping.outcome import Model, models, reason_of, worst
 from graphmend.cli.sweeping.results import NotWritten, Results
 from graphmend.cli.sweeping.task import Options, Task, torch_version
+from graphmend.dynamo.comparison import Comparison, Difference
+from graphmend.dynamo.report import Report, TargetReport
 
 
 def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
@@ -325,6 +327,35 @@ def test_that_is_what_the_worker_says() -> None:
 )
 def test_reasons(problem: str, reason: str) -> None:
     assert reason_of(problem) == reason
+
+
+@pytest.mark.parametrize(
+    ("details", "outcome", "reason"),
+    [
+        (["raises MemoryError where the original returns"], "worse", "memory"),
+        (["raises OutOfMemoryError: CUDA out of memory. Tried where the original returns"] * 2, "worse", "memory"),
+        (
+            [
+                "raises RuntimeError in the backward pass: [enforce fail at alloc_cpu.cpp:117] err == 0. "
+                "DefaultCPUAllocator: can't allocate memory: you tried where the original returns"
+            ],
+            "worse",
+            "memory",
+        ),
+        (["raises MemoryError where the original returns", "result is 2 instead of 1"], "differs", None),
+        (["raises RuntimeError: mat1 and mat2 where the original returns"], "differs", None),
+        (["returns where the original raises MemoryError"], "differs", None),
+    ],
+)
+def test_a_mended_text_that_lacks_memory_gives_no_other_answer(
+    details: list[str], outcome: str, reason: str | None
+) -> None:
+    kinds = ["value" if detail.startswith("result") else "exception" for detail in details]
+    found = tuple(Difference(kind, "given", detail) for kind, detail in zip(kinds, details, strict=True))
+    mended = TargetReport("Net", "checked", comparison=Comparison(3, found=found))
+    plain = TargetReport("Net", "checked")
+    model = models(Report("net.py", targets=(plain,), after=Report("net.py", targets=(mended,))))[0]
+    assert (model.outcome, model.reason) == (outcome, reason)
 
 
 def test_reports_have_names_of_their_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from whole_programs import Run
 
+from graphmend.importer.text_mender import CAPTURES_FROM, CAPTURES_FROM_PYTHON
+
 MODEL = """import torch
 
 
@@ -318,3 +320,50 @@ def test_values_are_taken_as_known_until_they_change(run: Run, tmp_path: Path) -
         assert any("a call had others" in note["reason"] for note in report["taken_back"]) == (not words)
     # taken back, the sizes are kept in the graph where plain TorchDynamo breaks at `tolist`
     assert counts == {(): ("1", "1", "2"), ("--specialize",): ("1", "1", "2")}
+
+
+EXPERTS = """import torch
+from torch import nn
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.gate = nn.Linear(4, 3)
+
+    def forward(self, x):
+        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
+        mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+        out = torch.zeros_like(x)
+        for e in range(3):
+            at, rows = torch.where(mask[e])
+            if rows.numel() > 0:
+                part = self.layers[e](x[rows]).flip(0).cumsum(0) * weights[rows, at, None]
+                out.index_add_(0, rows, part)
+        return out
+
+
+torch.manual_seed(0)
+model, graphs = Experts(), []
+compiled = torch.compile(model, backend=lambda graph, _: graphs.append(graph) or graph.forward)
+with torch.no_grad():
+    for x in (torch.randn(6, 4), torch.ones(6, 4)):
+        print(compiled(x).sum(0), len(graphs))
+"""
+
+
+@pytest.mark.torch
+def test_sizes_that_only_a_question_asked_for_are_captured(run: Run) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    plain = run("program.py", plain=True, program=EXPERTS)
+    got = run("--unsafe", "program.py", program=EXPERTS)
+    sums, counts = zip(*(line.rsplit(" ", 1) for line in got.stdout.splitlines()), strict=True)
+    assert sums == tuple(line.rsplit(" ", 1)[0] for line in plain.stdout.splitlines())
+    assert counts == ("1", "1")
+
+
+@pytest.mark.torch
+def test_mends_and_runtime_capture_with_the_same_versions() -> None:
+    switches = pytest.importorskip("graphmend.runtime.switches")
+    assert (CAPTURES_FROM, CAPTURES_FROM_PYTHON) == (switches.OLDEST, switches.OLDEST_PYTHON)

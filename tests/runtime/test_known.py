@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -161,6 +162,26 @@ def test_values_that_keep_changing_are_no_longer_held() -> None:
     assert added(other, 20) == 1, "another one that is compiled has a number of its own"
     torch._dynamo.reset()
     assert [added(one, 30 + i) for i in range(2)] == [1, 1]
+
+
+def layer(x: Any) -> Any:
+    return (x * 2).relu() + 1
+
+
+def in_parts(x: Any, mask: Any) -> Any:
+    for row in mask.unbind():
+        x = layer(x) if (row == 1).all() else x - 1
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def test_a_frame_that_breaks_all_the_same_compiles_as_often_as_without_us() -> None:
+    switches.install()
+    calls = [(torch.ones(8), torch.tensor(mask)) for mask in ([[1], [0]], [[0], [1]], [[1], [1]])]
+    with mock.patch.object(attempts, "plan_of", lambda code: attempts.Plan(code, is_plain=True)):
+        plain = graphs(in_parts, *calls)
+    assert plain == [1, 0, 0], "the loop runs in plain Python"
+    torch._dynamo.reset()
+    assert graphs(in_parts, *calls) == plain
 
 
 def test_branches_on_what_is_not_known_hold_nothing() -> None:

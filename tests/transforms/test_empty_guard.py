@@ -9,7 +9,7 @@ from judge import edited, mend_text
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.fix import Fix
-from graphmend.transforms.mend import mend
+from graphmend.transforms.mend import mend, mend_all
 
 BLOCK = """
         for e in range(5):
@@ -61,6 +61,15 @@ def test_it_is_not_made_where_the_break_stays() -> None:
     mended = mend_text(HEAD + BLOCK.replace("layer(x[rows])", "layer(x[rows]).cumsum(0)"))
     assert not mended.changed
     assert any("does not remove the break" in reason for _, reason in mended.left)
+
+
+def test_it_is_made_where_sizes_are_captured() -> None:
+    text = HEAD + BLOCK.replace("layer(x[rows])", "layer(x[rows]).cumsum(0)")
+    mended = mend_all(Source(text, "model.py"), unsafe=True, captures=True)
+    assert [one.fix.rewrite for one in mended.applied] == ["empty_guard"]
+    assert "if rows.numel() > 0" not in mended.source.text
+    assert [finding.code for finding, _ in mended.left] == ["GM401"]
+    assert not mend_all(Source(text, "model.py"), unsafe=False, captures=True).changed
 
 
 @pytest.mark.parametrize(

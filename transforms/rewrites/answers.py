@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
@@ -145,13 +146,15 @@ def offer(
     *,
     silences: bool = False,
     narrows: bool = False,
+    leaves_size: bool = False,
 ) -> Fix:
     """A fix that is safe where nothing differs, and unsafe in the ways that `differences` name otherwise."""
     differs = tuple(dict.fromkeys(differences))
     same = "values, gradients, side effects and exceptions stay the same"
     reason = "; ".join(difference.says for difference in differs) or same
     applicability: Applicability = "unsafe" if differs else "safe"
-    return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs, narrows)
+    edits = partial(checked, facts, make)
+    return Fix(rewrite, title, applicability, reason, edits, silences, differs, narrows, leaves_size)
 
 
 def prepare(rewrite: str, title: str, facts: FunctionFacts, make: Make, differences: Iterable[Difference] = ()) -> Fix:

@@ -98,9 +98,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             )
         ]
 
-    return offer(
-        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *effect.differences()]
-    )
+    title, differs = "leave out the question whether anything was found", [*_DIFFERENCES, *effect.differences()]
+    return offer(NAME, title, facts, make, differs, leaves_size=isinstance(statement, ast.Assign))
 
 
 def _asks(guard: ast.If, names: set[str]) -> bool:
