@@ -16,6 +16,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     last_leave,
     late_choice,
     on_a_copy,
+    same_end,
     spelled_out,
 )
 from graphmend.transforms.rewrites.control_flow import (
@@ -56,6 +57,7 @@ from graphmend.transforms.rewrites.scalars import (
     counter_buffer,
     keep_tensor,
     segments,
+    tensor_box,
 )
 from graphmend.transforms.rewrites.shapes import (
     drop_guard,
@@ -90,6 +92,7 @@ _FORMS: tuple[Rewrite, ...] = (
     loop_outside.rewrite,
     context_outside.rewrite,
     spelled_out.rewrite,
+    same_end.rewrite,
     late_choice.rewrite,
     by_case.rewrite,
     added_part.rewrite,
@@ -177,7 +180,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         ),
     ),
     ("GM402", (*_MASKED, mask_alone.rewrite, known_size.rewrite, *_SWITCHES)),
-    ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
+    ("GM403", (computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
         (

@@ -161,6 +161,8 @@ class Run:
             if after is not None and len(good) == len(choices) and after.count <= state.count - removed:
                 return self._keep(after, choices)
             self._revert(state)
+            if after is not None and self._uncovered(state, choices, permitted, self._elsewhere(state, choices)):
+                return True
             choices = good if 0 < len(good) < len(choices) else choices[:1]
         self._alone(state, choices[0], of_one_statement if choices[0] in of_one_statement else choices[:1], permitted)
         return True
@@ -171,7 +173,8 @@ class Run:
 
     def _alone(self, state: _State, choice: _Choice, together: list[_Choice], permitted: Permitted) -> None:
         """One mend; where it only moves the break, with those of its statement and the mends of what they uncover."""
-        if len(together) > 1 and self._uncovered(state, together, permitted):
+        stated = {(finding.path, finding.key) for choice in together for finding in choice.findings}
+        if len(together) > 1 and self._uncovered(state, together, permitted, state.keys() - stated):
             return
         own = {(finding.path, finding.key) for finding in choice.findings}
         known, made = state.keys() - own, [choice]
@@ -192,9 +195,19 @@ class Run:
         for_good = False
         if after is not None and len(made) == 1 and not waits and self._has_a_statement(state, choice):
             for_good = not self._choose(after, permitted.all, known)
+        beside = self._elsewhere(state, [choice])  # it may do more with the mends of other breaks of its function
+        if after is not None and not waits and self._uncovered(state, [choice], permitted, beside):
+            return
         self._revert(state)
         why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
         permitted.refuse(choice.findings, choice.fix, choice.facts, f"`{choice.fix.rewrite}` {why}", for_good)
+
+    @staticmethod
+    def _elsewhere(state: _State, choices: list[_Choice]) -> set[tuple[str, str]]:
+        """The findings in other functions than those that some mends are in."""
+        here = {(c.finding.path, c.finding.function) for c in choices}
+        every = ((path, finding) for path in state.sources for finding in state.findings(path))
+        return {(path, finding.key) for path, finding in every if (path, finding.function) not in here}
 
     @staticmethod
     def _has_a_statement(state: _State, choice: _Choice) -> bool:
@@ -203,10 +216,13 @@ class Run:
         others = (place for place in state.places(choice.finding.path) if place.finding.key not in own)
         return all(place.facts is None or place.facts.statement is not choice.facts.statement for place in others)
 
-    def _uncovered(self, state: _State, together: list[_Choice], permitted: Permitted) -> bool:
-        """Makes mends of one statement along with those of what they uncover, if fewer breaks are left then."""
-        own = {(finding.path, finding.key) for choice in together for finding in choice.findings}
-        known, made, after = state.keys() - own, together, self._apply(state, together)
+    def _uncovered(
+        self, state: _State, together: list[_Choice], permitted: Permitted, known: set[tuple[str, str]] | None
+    ) -> bool:
+        """Makes mends along with those of what they uncover, of findings that are not `known`, if fewer breaks are left
+        then.
+        """
+        made, after = together, self._apply(state, together)
         for _ in range(_STEPS):
             more = [] if after is None else self._choose(after, permitted, known)
             if after is None or not more:

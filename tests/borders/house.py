@@ -174,7 +174,7 @@ FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
     "transforms/rewrites": {
-        "answers", "asked_again", "chosen_values", "decided_tests", "masked_losses", "named_parts",
+        "answers", "asked_again", "chosen_values", "decided_tests", "inside_slice", "masked_losses", "named_parts",
         "raised_messages", "respelled", "under_mask", "varied_numbers", "write_order",
     },
 }  # fmt: skip

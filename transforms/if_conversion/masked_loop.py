@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, reads, writes
+from graphmend.transforms.code.liveness import fresh, reads, writes
 from graphmend.transforms.code.text_edits import (
     HOLE,
     insert_after,
@@ -115,8 +115,7 @@ class MaskedLoop(MaskedNames):
         counted = counter(facts, loop)
         if counted is None:
             raise NotSelectableError("the loop has no fixed number of iterations")
-        if alive(facts, counted.name, loop) or (self._returned is not None and counted.name in reads(self._returned)):
-            raise NotSelectableError(f"`{counted.name}` counts the iterations, and is read behind the loop")
+        self._reach_count(counted.name)
         self._counts = counted.statement
 
     def _test_stops(self) -> bool:
@@ -137,7 +136,7 @@ class MaskedLoop(MaskedNames):
         if not all(isinstance(self.facts.value(s), Static) for s in static) or writes(self.loop.test):
             raise NotATensorError("the test is not about tensors and a counter alone")
         asked = self._test(self.stopped, [], tests, self.loop.test)
-        self._head = f"{self.stopped} = {self.stopped} | ~{asked}\n"
+        self._head = f"{self._leaves}{self.stopped} = {self.stopped} | ~{asked}\n"
         self.values.append((self.loop.test, _all(self.code, static)))
         return self.stopped
 
@@ -225,7 +224,7 @@ class MaskedLoop(MaskedNames):
             return self.skipped
         # what a `continue` has skipped in this iteration is not asked whether it leaves the loop
         asked = f"(~{self.skipped} & {test})" if self._skips else test
-        lines.append(f"{self.stopped} = {self.stopped} | {asked}\n")
+        lines.append(f"{self._leaves}{self.stopped} = {self.stopped} | {asked}\n")
         self.changes.append((statement, "".join(lines)))
         return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
 
@@ -294,10 +293,11 @@ class MaskedLoop(MaskedNames):
             edits.append(insert_before(source, self.loop.body[0], head))
         if self.loop.orelse:  # it runs where the loop was not left
             edits.append(replace_else(source, self.loop, f"if not {self.stopped}:"))
+        behind = self._leaves
         if self._returned is not None:  # what it returns is what the names were when it was left
             returned = self.code.line(self._returned, self._replace)
-            edits.append(insert_after(source, self.loop, f"if {self.stopped}:\n    return {returned}\n"))
-        return edits
+            behind += f"if {self.stopped}:\n    return {returned}\n"
+        return [*edits, insert_after(source, self.loop, behind)] if behind else edits
 
 
 def _writes_a_place(statement: ast.stmt) -> bool:

@@ -58,6 +58,8 @@ class MaskedNames:
         self._numbers: set[str] = set()
         """Names of Python numbers that become 0-d tensors."""
         self._replace: dict[ast.expr, str] = {}
+        self._leaves = ""
+        """What keeps the count of iterations, as a line: in front of each place where the loop is left, and behind."""
         self._reached: list[str] = []
         """What stands in front of the loop's body: with which values of its variables it was left."""
 
@@ -67,8 +69,11 @@ class MaskedNames:
             self.values.append((value, text))
 
     def _lives(self, name: str) -> bool:
+        return self._is_read_behind(name) or name in self.facts.before(self.loop)
+
+    def _is_read_behind(self, name: str) -> bool:
         read = self._returned is not None and name in reads(self._returned)
-        return read or name in self.facts.before(self.loop) or alive(self.facts, name, self.loop)
+        return read or alive(self.facts, name, self.loop)
 
     def _selected(self, name: str, value: ast.expr, mask: str) -> str | None:
         """The text of a value under a mask; None where nobody reads it once the loop was left."""
@@ -76,6 +81,8 @@ class MaskedNames:
             return None
         before = self.facts.before(self.loop).get(name)
         if isinstance(before, Static) and before.type in _DTYPES:
+            if isinstance(self.facts.value(value), Tensor) and mask == self.stopped and not self._is_read_behind(name):
+                return None  # what it is once the loop was left changes nothing
             return self._number(name, before.type, value, mask)
         if before is None:
             return self._only_here(name, value, mask)
@@ -145,38 +152,60 @@ class MaskedNames:
 
     def _reach(self, name: str) -> None:
         """Keeps the value of the loop's variable with which the loop was left, for who reads it behind the loop."""
+        behind = self._read_behind(name)
+        if not behind:
+            return
+        if name in self.facts.before(self.loop) or name in stored(self.loop.body):
+            raise NotSelectableError(f"`{name}` is read behind the loop, which is not the only one to bind it")
+        value = self.facts.before(self.loop.body[0]).get(name)
+        if not (isinstance(value, Static) and value.type == "int"):
+            raise NotSelectableError("the loop's variable is read behind it")
+        self._reached.append(self._reached_as(name, behind))
+        self.predicates.differences.append(
+            Difference("exception", f"`{name}` has a value where the loop has nothing to run over, and raised")
+        )
+
+    def _reach_count(self, name: str) -> None:
+        """Keeps the value that what counts the iterations has where the loop is left, for who reads it behind."""
+        behind = self._read_behind(name)
+        if behind:
+            self._leaves = self._reached_as(name, behind)
+
+    def _read_behind(self, name: str) -> list[ast.expr]:
+        """The reads of a name behind the loop, with those in what the loop returns where it is left."""
         facts = self.facts
         returned = [] if self._returned is None else [*ast.walk(self._returned)]
         if not alive(facts, name, self.loop) and not any(isinstance(n, ast.Name) and n.id == name for n in returned):
-            return
-        if name in facts.before(self.loop) or name in stored(self.loop.body):
-            raise NotSelectableError(f"`{name}` is read behind the loop, which is not the only one to bind it")
+            return []
         own = {*ast.walk(self.loop)} - {*returned}
-        behind = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name and n not in own]
+        end = (self.loop.end_lineno or 0, self.loop.end_col_offset or 0)
+        every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name and n not in own]
+        behind = [n for n in every if n in returned or (n.lineno, n.col_offset) >= end]
         if not all(isinstance(n.ctx, ast.Load) for n in behind):
             raise NotSelectableError(f"`{name}` is bound again behind the loop")
-        value = facts.before(self.loop.body[0]).get(name)
-        if not (isinstance(value, Static) and value.type == "int"):
-            raise NotSelectableError("the loop's variable is read behind it")
-        kept = fresh(facts, f"{name}_reached", self.predicates.taken)
+        again = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(self.loop))
+        if again and len(every) > len(behind):
+            raise NotSelectableError(f"`{name}` is read in front of the loop, which runs again")
+        return [*behind]
+
+    def _reached_as(self, name: str, behind: list[ast.expr]) -> str:
+        """The line that keeps a number where the loop was left, in a 0-d tensor that is read behind the loop."""
+        kept = fresh(self.facts, f"{name}_reached", self.predicates.taken)
         self.predicates.taken.append(kept)
 
         def asked(uses: ScalarUses) -> None:
             for node in behind:
                 uses.follow(node)
 
-        _, uses = as_tensor(facts, "int64", asked, rewrites=True)
+        _, uses = as_tensor(self.facts, "int64", asked, rewrites=True)
         if uses.also:
             raise NotSelectableError(f"`{self.code.text(uses.also[0])}` stays a Python number")
         self.predicates.differences += uses.differences
-        self.predicates.differences.append(
-            Difference("exception", f"`{name}` has a value where the loop has nothing to run over, and raised")
-        )
-        self._replace |= written(facts, self.imports, dict.fromkeys(behind, kept), uses.counterparts)
+        self._replace |= written(self.facts, self.imports, dict.fromkeys(behind, kept), uses.counterparts)
         zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.int64")
         self._first.append(f"{kept} = {zeros}((), dtype={dtype}{{device}})\n")
         text = f"{self.imports.name('torch.full_like')}({kept}, {name})" if self._while_tracing else name
-        self._reached.append(f"{kept} = {self._chosen(kept, self.stopped, text)}\n")
+        return f"{kept} = {self._chosen(kept, self.stopped, text)}\n"
 
     def _number(self, name: str, of: str, value: ast.expr, mask: str) -> str:
         """A Python number that the loop computes becomes a 0-d tensor."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, options
@@ -15,7 +15,7 @@ from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, lost, mixed, recorded
+from graphmend.transforms.legality.gradients import EITHER_GRADIENT, begins_constant, carries, lost, mixed, recorded
 from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
@@ -59,6 +59,8 @@ class SideValue:
     """What else it is, where it was selected."""
     before: Tensor | None = None
     """The tensor that a name has from before."""
+    nothing_at_first: bool = False
+    """Is it the value of a name that is None until a loop has given it a tensor?"""
 
     @property
     def nodes(self) -> tuple[ast.expr, ...]:
@@ -81,12 +83,32 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
             )
         raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
     leaf = ("leaf", name)
+    if (given := _but_for_none(facts, whole, name, value)) is not None:
+        return SideValue(name, node, TensorType(leaf, leaf), before=given, nothing_at_first=True)
     if not isinstance(value, Tensor):
         return SideValue(name, node, TensorType(leaf, leaf, proven=False), before=_or_number(value))
     exact = value.dtype not in ("int", "float", "complex", None)
     dtype = value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf
     shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
     return SideValue(name, node, TensorType(shape, dtype), before=value)
+
+
+def _but_for_none(facts: FunctionFacts, whole: ast.stmt, name: str, value: Value) -> Tensor | None:
+    """The tensor that a name has from the first time on that a loop binds it. That it is None at first is asked nowhere
+    but in the statement that is converted.
+    """
+    loops = [a for a in facts.ancestors(whole) if isinstance(a, (ast.For, ast.While))]
+    tensors = [o for o in options(value) if isinstance(o, Tensor)]
+    nothing = [o for o in options(value) if isinstance(o, Const) and o.value is None]
+    if not loops or len(tensors) != 1 or not nothing or len([*options(value)]) != 2:
+        return None
+    inside = {*ast.walk(whole)}
+    asked = (
+        n for n in ast.walk(facts.function)
+        if n not in inside and isinstance(n, (ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.While, ast.UnaryOp))
+    )  # fmt: skip
+    tests = (n.test if isinstance(n, (ast.If, ast.IfExp, ast.While)) else n for n in asked)
+    return tensors[0] if not any(name in reads(test) for test in tests) else None
 
 
 def _or_number(value: Value) -> Tensor | None:
@@ -106,6 +128,8 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
     """
     if a.text == b.text:
         return a.text
+    if a.nothing_at_first != b.nothing_at_first:
+        return _from_the_first_on(predicates, test, a, b)
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         parts = [select(predicates, test, x, y) for x, y in zip(a.items, b.items, strict=True)]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
@@ -132,10 +156,24 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
 
 
+def _from_the_first_on(predicates: Predicates, test: str, a: SideValue, b: SideValue) -> str:
+    """What is selected from a name that is None at first: then there is nothing to select from."""
+    kept, given = (a, b) if a.nothing_at_first else (b, a)
+    if given.meta is None or not given.meta.proven:
+        raise NotSelectableError(f"`{given.text}` is not known to be a tensor")
+    says = f"`{kept.text}` is `{given.text}` where it was None, as the branch was never taken"
+    predicates.differences.append(Difference("state", says))
+    a, b = replace(a, nothing_at_first=False), replace(b, nothing_at_first=False)
+    chosen = select(predicates, test, a, b)
+    return f"({given.text} if {kept.text} is None else {chosen})"
+
+
 def _gradients(predicates: Predicates, a: SideValue, b: SideValue) -> str:
     """What `graphmend.runtime.select` is told about gradients, where one value may ask for them alone."""
     facts = predicates.facts
-    if not recorded(facts, facts.statement) or not mixed(facts, *(carries(facts, side.node) for side in (a, b))):
+    perhaps = any(isinstance(side.node, ast.Name) and begins_constant(facts, side.node.id) for side in (a, b))
+    either = perhaps or mixed(facts, *(carries(facts, side.node) for side in (a, b)))
+    if not recorded(facts, facts.statement) or not either:
         return ""
     predicates.differences.append(EITHER_GRADIENT)
     return ", mixed_grad=True"
@@ -339,6 +377,8 @@ def _is_tensor_but_here(facts: FunctionFacts, name: str) -> bool:
 
 
 def _written_elsewhere(predicates: Predicates, uses: ScalarUses) -> None:
+    if uses.also:
+        raise NotSelectableError(f"`{ast.unparse(uses.also[0])}` stays a Python number")
     if predicates.elsewhere is not None:
         joined(predicates.elsewhere, uses.counterparts)
 

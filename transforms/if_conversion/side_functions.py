@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.lattice.values import Static, Tensor, Value, may_be_none
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.fix import Difference
@@ -125,6 +125,13 @@ def _only_binds(facts: FunctionFacts, statement: ast.stmt, made: set[str]) -> No
         case ast.Expr(value=ast.Constant()):
             return
     raise NotAFunctionError(f"`{shortened(statement)}` does more than bind a name")
+
+
+def none_at_first(facts: FunctionFacts, statement: ast.stmt, one: Value, other: Value) -> bool:
+    """Is one of two values None until a loop has bound it, in a branch that does not ask for that?"""
+    asks = isinstance(statement, ast.If) and any(isinstance(n, (ast.Is, ast.IsNot)) for n in ast.walk(statement.test))
+    looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(statement))
+    return looped and not asks and may_be_none(one) != may_be_none(other)
 
 
 def evaluated_by(statements: Sequence[ast.stmt]) -> list[ast.expr]:

@@ -152,7 +152,7 @@ def selected(one: Paths, other: Paths) -> Difference | None:
     )
 
 
-def _begins_constant(facts: FunctionFacts, name: str) -> bool:
+def begins_constant(facts: FunctionFacts, name: str) -> bool:
     """Is a name bound to what asks for no gradients, besides other things?"""
     made = bindings(facts).get(name, [])
     return any(b.value is not None and not b.part and not _Carrying(facts, {}).of(b.value) for b in made)
@@ -168,7 +168,7 @@ def mixed(facts: FunctionFacts, one: Paths, other: Paths) -> bool:
     is no local name, a parameter most likely, or is one of them a constant at first, to which others are added?
     """
     own = locals_of(facts.function)
-    if one != other and any(_begins_constant(facts, path) for path in one & other):
+    if one != other and any(begins_constant(facts, path) for path in one & other):
         return True
     return bool(one) != bool(other) or any(not path.isidentifier() or path not in own for path in one ^ other)
 

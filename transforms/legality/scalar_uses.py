@@ -31,6 +31,7 @@ from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.returned import Returned
 from graphmend.transforms.legality.numbers.said import always_one_of, is_only_text, said
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.slices import fills_slice
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class ScalarUses(Returned):
                 self._held_in(parent, node, dtype)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "insert"), args=[*_, one], keywords=[]
-            ) if one is node and self.rewrites and is_statement(self.facts, parent):
+            ) if one is node and self._may_say and is_statement(self.facts, parent):
                 self._list_name(name, dtype)
             case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if (
                 one is node and is_statement(self.facts, parent) and is_list(self.facts, of)
@@ -272,6 +273,9 @@ class ScalarUses(Returned):
             dtype = self._becomes(call, result)
         elif call.args == [node] and (result := self._copied(call, name, dtype)) is not None:
             self._becomes(call, result)
+        elif name == "torch.arange" and self.rewrites and dtype_kind(dtype) == "int" and fills_slice(self.facts, call):
+            self.asks.append(call)
+            return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
         else:

@@ -231,7 +231,7 @@ def listed(call: ast.Call, name: str, dtype: Hashable, kind: str | None) -> Resu
 
 def _made(call: ast.Call, dtype: Hashable, found: list[Difference], suffix: str, options: str = "") -> Result:
     options += "".join(f", {k.arg}={ast.unparse(k.value)}" for k in call.keywords if k.arg != "dtype")
-    return Result(dtype, tuple(found), Counterpart(call.args[0], suffix, "tensor", options))
+    return Result(dtype, tuple(found), Counterpart(call.args[0], suffix, "tensor", options), of_any=True)
 
 
 def _like_receiver(call: ast.Call) -> str | None:

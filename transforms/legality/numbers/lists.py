@@ -54,8 +54,14 @@ class Lists(WrittenOut):
         """What becomes of a list whose elements are tensors now."""
         parent = self.facts.parent(node)
         match parent:
-            case ast.Call(func=ast.Name(id="len")):
+            case ast.Call(func=ast.Name(id="len")) | ast.UnaryOp(op=ast.Not()):
                 return
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
+                return
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value) if (
+                value is node and isinstance(node, ast.List) and self._grows(name)
+            ):
+                self._list_name(name, dtype)
             case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if of is node:
                 self._member(parent, left, node, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.set"):
@@ -327,6 +333,8 @@ class Lists(WrittenOut):
                     | ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="insert"), args=[_, one])
                 ) if of == name:
                     found.append(one)
+                case ast.AugAssign(target=ast.Name(id=of), value=ast.List(elts=added)) if of == name:
+                    found += added
         return found
 
     def _unpacked(self, node: ast.Tuple) -> list[ast.expr] | None:

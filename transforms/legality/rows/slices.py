@@ -82,3 +82,14 @@ def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
 
 def is_whole_number(facts: FunctionFacts, bound: ast.expr) -> bool:
     return constant(bound) is not None or kinds(facts, bound) <= {"int", "uint8"}
+
+
+def fills_slice(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is `torch.arange(n)` stored into a slice, one of whose bounds is `n`, too?"""
+    statement = next((a for a in facts.ancestors(call) if isinstance(a, ast.stmt)), None)
+    if not isinstance(statement, ast.Assign) or len(call.args) != 1 or len(statement.targets) != 1:
+        return False
+    target, count = statement.targets[0], ast.unparse(call.args[0])
+    slices = [n for n in ast.walk(target) if isinstance(n, ast.Slice)] if isinstance(target, ast.Subscript) else []
+    bounds = [ast.unparse(b) for part in slices for b in (part.lower, part.upper) if b is not None]
+    return count in bounds or f"-{count}" in bounds

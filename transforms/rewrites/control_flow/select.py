@@ -54,6 +54,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     always_binds,
     evaluated_by,
     may_not_hold,
+    none_at_first,
     side_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
@@ -299,9 +300,8 @@ def _compared(
             raise NotAFunctionError(
                 f"`{one[2]}` and `{other[2]}` hold Python values, which are not selected in a graph"
             )
-    possible = [option for v in values for option in options(v)]
-    numbers = any(isinstance(v, Static) and v.type in NUMBER_TYPES for v in possible)
-    if (numbers or any(isinstance(v, Static) for v in values)) and any(tensor_in(v) is not None for v in values):
+    plain = any(isinstance(o, Static) and (o is v or o.type in NUMBER_TYPES) for v in values for o in options(v))
+    if (plain or none_at_first(facts, statement, *values)) and any(tensor_in(v) is not None for v in values):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
     kinds = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
     if "bool" in kinds and kinds[0] != kinds[1]:

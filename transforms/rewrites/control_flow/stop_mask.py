@@ -19,8 +19,8 @@ Legal when:
     behind the loop; what stands in front of the first `continue` may do anything. What is masked, tests too, has no
     effect; each name that lives on is a tensor that keeps its shape and dtype (where a shape is not known,
     `graphmend.runtime.select` compares them while tracing), and is not changed in place where it may be another's; or
-    a Python number of which every use takes a 0-d tensor. Where the loop's own variable is read behind it or by the
-    `return`, it is a whole number that is kept like that; what a `while` counts in is read in neither place.
+    a Python number of which every use takes a 0-d tensor. Where the loop's own variable, or what a `while` counts in,
+    is read behind it or by the `return`, it is a whole number that is kept like that.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach

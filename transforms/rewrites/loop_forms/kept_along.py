@@ -18,10 +18,10 @@ After:
     return torch.stack(losses)[torch.stack(kept)].mean()
 
 Legal when:
-    the branch, or what a `continue` under it skips, appends tensors to lists, once to each, and else binds names that
-    nothing reads behind it, without effects. The lists begin empty, nothing else is appended to them, and they are only
-    stacked, added up, counted, and asked whether they are empty: then those that count are picked, which is mended
-    next, and counted.
+    the branch, or what a `continue` under it skips, appends tensors to lists, once to each, by `append` or `+=`, and
+    else binds names that nothing reads behind it, without effects. The lists begin empty, nothing else is appended to
+    them, and they are only stacked, made a tensor of, added up, counted, and asked whether they are empty: then those
+    that count are picked, which is mended next, and counted.
 
 Differs in:
     what is appended is always computed; it may raise, must have one shape, and may reach gradients. Where nothing
@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings, has_own_names, stores
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, locals_of, writes
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
@@ -150,22 +151,28 @@ def _appended(facts: FunctionFacts, statements: list[ast.stmt]) -> dict[str, ast
             case ast.Expr(
                 value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value], keywords=[])
             ):
-                if name in found:
-                    raise _Refused(f"`{name}` is appended to more than once")
-                found[name] = value
+                _appends(found, name, value)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=ast.List(elts=[value])):
+                _appends(found, name, value)
             case ast.Assign(targets=targets) if all(map(_binds_names, targets)):
                 pass
             case ast.AnnAssign(target=ast.Name()):
                 pass
             case _:
                 raise _Refused(f"`{ast.unparse(statement).splitlines()[0]}` does more than append and bind names")
-    for name in sorted(writes(*statements)):
+    for name in sorted(writes(*statements) - found.keys()):
         if alive(facts, name, statements[-1]):
             raise _Refused(f"`{name}` is read behind the branch")
     for name, value in found.items():
         if not is_tensor(facts, value):
             raise _Refused(f"what is appended to `{name}` is not known to be a tensor")
     return found
+
+
+def _appends(found: dict[str, ast.expr], name: str, value: ast.expr) -> None:
+    if name in found or isinstance(value, ast.Starred):
+        raise _Refused(f"`{name}` is appended to more than once")
+    found[name] = value
 
 
 def _have_one_dtype(facts: FunctionFacts, values: Iterable[ast.expr]) -> bool:
@@ -185,9 +192,20 @@ def _begins(facts: FunctionFacts, name: str) -> ast.stmt:
     empty = (isinstance(only, ast.List) and not only.elts) or (
         isinstance(only, ast.Call) and not only.args and called(facts, only, "builtins.list")
     )
-    if only is None or not empty or name not in locals_of(facts.function) or stores(facts, name) != 1:
+    if (
+        only is None
+        or not empty
+        or name not in locals_of(facts.function)
+        or stores(facts, name) != 1 + _added(facts, name)
+    ):
         raise _Refused(f"`{name}` is not known to be a list that begins empty")
     return next(above for above in facts.ancestors(only) if isinstance(above, ast.stmt))
+
+
+def _added(facts: FunctionFacts, name: str) -> int:
+    """How often something is added to a list by `+=`."""
+    targets = [n.target for n in ast.walk(facts.function) if isinstance(n, ast.AugAssign)]
+    return sum(isinstance(t, ast.Name) and t.id == name for t in targets)
 
 
 def _growing(facts: FunctionFacts, branch: ast.If, begins: list[ast.stmt]) -> set[ast.AST]:
@@ -210,7 +228,7 @@ class _Reads:
 
     def take(self, name: str) -> None:
         """Every read of a list but the one that is appended to."""
-        appends = 0
+        appends = _added(self._facts, name)
         for node in ast.walk(self._facts.function):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
@@ -232,6 +250,10 @@ class _Reads:
         match above:
             case ast.Call(args=[first], keywords=[]) if first is node and called(self._facts, above, "torch.stack"):
                 self._texts[above] = f"{self._stack}({node.id})[{self._kept}]"
+            case ast.Call(args=[first]) if first is node and called(
+                self._facts, above, "torch.tensor", "torch.as_tensor"
+            ):
+                self._texts[above] = f"{Code(self._facts.source).text(above)}[{self._kept}]"
             case ast.Call(args=[first], keywords=[]) if first is node and called(self._facts, above, "builtins.len"):
                 self._count(above)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self._facts, above, "builtins.sum"):

@@ -120,10 +120,19 @@ def _keeps_tensor(facts: FunctionFacts, target: ast.Name, loop: ast.stmt) -> boo
     statement = facts.parent(target)
     if isinstance(statement, ast.AugAssign):
         return True
-    if not isinstance(statement, ast.Assign) or statement.targets != [target]:
+    given: ast.expr | None = None
+    match statement:
+        case ast.Assign(targets=[one], value=given) if one is target:
+            pass
+        case ast.Tuple(elts=targets):
+            statement = facts.parent(statement)
+            match statement:
+                case ast.Assign(targets=[_], value=ast.Tuple(elts=values)) if len(values) == len(targets):
+                    given = values[targets.index(target)]
+    if given is None or not isinstance(statement, ast.Assign):
         return False
-    value = facts.value(statement.value)
-    if target.id in reads(statement.value) or (isinstance(value, Tensor) and value.rank == 0):
+    value = facts.value(given)
+    if target.id in reads(given) or (isinstance(value, Tensor) and value.rank == 0):
         return True
     return any(depends(facts, above.test) for above in _branches(facts, statement, loop))
 
@@ -137,7 +146,11 @@ def _branches(facts: FunctionFacts, statement: ast.stmt, loop: ast.stmt) -> Iter
 
 
 def _needs_a_tensor(facts: FunctionFacts, name: str, loop: ast.stmt) -> bool:
-    """Does a number that is selected in the loop have a use that takes a tensor only where it always is one?"""
+    """Does a number that is selected in the loop have a use that takes a tensor only where it always is one? One that a
+    tensor takes the place of is not selected as what it is in between.
+    """
+    if not isinstance(facts.before(facts.statement).get(name), Static):
+        return True
     uses = ScalarUses(facts, _DTYPES[_type(facts, name, loop) or "int"], says=True)
     try:
         uses.name(name)

@@ -134,7 +134,9 @@ def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | Non
         return None
     parent = facts.parent(whole)
     ends: dict[ast.AST, str] = {}
-    if whole is facts.node and not found.as_tuple:
+    if whole is facts.node and not found.as_tuple and (rows := _rows_read(facts, parent)) is not None:
+        ends = rows
+    elif whole is facts.node and not found.as_tuple:
         if (end := _end(parent, whole)) is None or parent is None:
             return None
         ends = {parent: f"{end}.reshape(1)"}
@@ -162,6 +164,25 @@ def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | Non
 
     none = Difference("exception", "the first or last place of none raises no more, or otherwise")
     return prepare(NAME, "pick the places as numbers by the mask", facts, make, [none] if ends else [])
+
+
+def _rows_read(facts: FunctionFacts, binding: ast.AST | None) -> dict[ast.AST, str] | None:
+    """What is written for the ends of places, one in a row, that have a name; None where more is read of them than the
+    first, the last and how many there are.
+    """
+    match binding:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+        case _:
+            return None
+    ends: dict[ast.AST, str] = {}
+    for node in (n for n in every if isinstance(n.ctx, ast.Load)):
+        above = facts.parent(node)
+        if above is not None and (end := _end(above, node)) is not None:
+            ends[above] = f"{end}.reshape(1)"
+        elif _counted_by(facts, node, unpacked=True) is None or has_own_names(facts, node):
+            return None
+    return ends if ends and sum(not isinstance(n.ctx, ast.Load) for n in every) == 1 else None
 
 
 def _end(above: ast.AST | None, node: ast.expr) -> str | None:
@@ -291,7 +312,8 @@ def _mendable(facts: FunctionFacts, use: ast.Subscript | ast.Call, places: ast.e
 
 
 _REDUCTIONS = frozenset(
-    "sum mean prod norm max min amax amin any all numel size len mse_loss l1_loss smooth_l1_loss huber_loss".split()
+    "sum mean prod norm max min amax amin any all numel size len mse_loss l1_loss smooth_l1_loss huber_loss "
+    "cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div".split()
 )
 
 

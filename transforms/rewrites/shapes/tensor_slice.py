@@ -38,7 +38,6 @@ from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view, worked_into
 from graphmend.transforms.legality.rows.masked_elements import one_by_one, other_size, same_dtype, same_shape
-from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.legality.rows.slices import (
     Sliced,
     by_tensor,
@@ -50,6 +49,7 @@ from graphmend.transforms.legality.rows.slices import (
 )
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.inside_slice import inside_slice
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -369,23 +369,8 @@ def _window(facts: FunctionFacts, imports: Imports, found: Sliced, width: ast.ex
 
 def _mask(facts: FunctionFacts, imports: Imports, found: Sliced, *, line: bool = False) -> str:
     """Which positions of the dimension lie inside the slice; where it must be known to be a `line`, as one."""
-    code = Code(facts.source)
-    tensor = code.operand(found.node.value)
-    size = f"{tensor}.shape[{found.dim}]"
-    positions = f"{imports.name('torch.arange')}({size}, device={tensor}.device)"
-    tests = []
-    for bound, sign in ((found.part.lower, ">="), (found.part.upper, "<")):
-        if bound is None or (constant(bound) == 0 and sign == ">="):
-            continue
-        text, value = code.operand(bound), facts.value(bound)
-        if line and isinstance(value, Tensor) and value.rank is None:
-            text += ".reshape(())"
-        if not not_negative(facts, bound):
-            # the size may be more than the bound's dtype holds
-            whole = text if isinstance(value, Tensor) and value.dtype == "int64" else f"{text}.long()"
-            text = f"{imports.name('torch.where')}({text} < 0, {whole} + {size}, {text})"
-        tests.append(f"{positions} {sign} {text}")
-    return tests[0] if len(tests) == 1 else " & ".join(f"({test})" for test in tests)
+    tensor = Code(facts.source).operand(found.node.value)
+    return inside_slice(facts, imports, found.part, tensor, f"{tensor}.shape[{found.dim}]", line=line)
 
 
 def _found(facts: FunctionFacts) -> Sliced | None:
