@@ -265,19 +265,6 @@ def _tells_tensors_apart(facts: FunctionFacts, node: ast.AST) -> bool:
     return False
 
 
-_OVERLOADS = ("__torch_function__", "__torch_dispatch__")
-
-
-@answers("context")
-def overloading(facts: FunctionFacts) -> str | None:
-    """A class of the file, of tensors or a mode, for which torch's operations do something else."""
-    tree = facts.source.tree
-    if tree is None or not any(name in facts.source.text for name in _OVERLOADS):
-        return None
-    classes = (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef))
-    return next((c.name for c in classes if any(getattr(s, "name", None) in _OVERLOADS for s in c.body)), None)
-
-
 _TRANSFORMS = frozenset("vmap grad grad_and_value jacrev jacfwd hessian jvp vjp functionalize linearize".split())
 
 

@@ -205,7 +205,9 @@ def _pairs(
         values = [carries(facts, e) for side in sides for e in side]
         yield from itertools.pairwise(values)
     elif isinstance(statement, ast.If) and any(_stands_in(statement, e) for side in sides for e in side):
-        yield from flow_pairs(facts, statement)
+        inner = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s) if isinstance(n, ast.If)]
+        for branch in (statement, *(n for n in inner if not isinstance(facts.value(n.test), Static))):
+            yield from flow_pairs(facts, branch)
     elif len(sides) == 2 and all(sides):
         one, other = (frozenset[str]().union(*(carries(facts, e) for e in side)) for side in sides)
         yield one, other

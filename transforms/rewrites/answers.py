@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.legality.context import listing_module, observed, overloading, reading_names, telling
+from graphmend.transforms.legality.context import listing_module, observed, reading_names, telling
 from graphmend.transforms.legality.in_place import recomputed
+from graphmend.transforms.legality.names.overloaded import overloading
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
 from graphmend.transforms.legality.outside.callers import written_by_callers
 from graphmend.transforms.legality.randomness.kept_draws import orphaned

@@ -18,6 +18,7 @@ RULES: Rules = {
         (2, "<every>"),
         (2, "<drawn>"),
         (2, "<ended>"),
+        (14, "<held>"),
     ],
     "kept": [
         (

@@ -11,6 +11,7 @@ from fuzz_mends import (
     grammar_control,
     grammar_effects,
     grammar_forms,
+    grammar_held,
     grammar_idioms,
     grammar_statements,
     grammar_tests,
@@ -29,6 +30,7 @@ RULES: Rules = {
     **grammar_idioms.RULES,
     **grammar_choices.RULES,
     **grammar_forms.RULES,
+    **grammar_held.RULES,
 }
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
@@ -92,6 +94,13 @@ _PARTS = {
 }
 
 
+#: what puts another function in the place of `helper`
+_REPLACED = (
+    "globals()['helper'] = torch.neg\n",
+    "import sys\n\nsetattr(sys.modules[__name__], 'helper', lambda x: x * 2)\n",
+    "def helper(x):\n    return x + 1\n",
+)
+
 _ATTRIBUTE = re.compile(r"(?:self\.|register_buffer\(\")((?!register)\w+)")
 
 
@@ -140,6 +149,8 @@ def generate(seed: str) -> Program:
     else:
         body = _body(writer, parameters)
         parts.append(_compiled_function(writer, signature, body, names))
+    if "helper(" in parts[-1] and writer.maybe(0.08):
+        parts.append(writer.one(_REPLACED))
     rows = inputs.rows(writer, parameters)
     if writer.maybe(0.02):  # names that mends bring along
         parts.insert(
