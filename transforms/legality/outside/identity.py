@@ -1,57 +1,106 @@
-"""Where code asks which object a value is, and not what it holds."""
+"""Where code asks which object a value is, and not what it holds: a copy gives another answer."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.program.entities import Function
+from graphmend.analysis.torch_facts import load
+from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+#: methods of containers that look for an object
+_LOOK_UP = frozenset("add discard remove index count get setdefault pop".split())
+#: what tensors say of their memory and of how they were made
+_OF_OBJECT = frozenset(
+    "data_ptr untyped_storage storage storage_offset is_set_to is_leaf grad_fn grad retains_grad retain_grad "
+    "register_hook output_nr _base _version _is_view __dict__".split()
+)
+#: functions that tell objects apart, or hash them
+_ASKING = frozenset("id hash set frozenset vars".split()) | {"operator.is_", "operator.is_not"}
+_BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
+#: decorators that keep results by the objects that were given
+_CACHES = frozenset({"lru_cache", "cache"})
+
 
 @answers("memory")
 def identified(facts: FunctionFacts, name: str) -> bool:
-    """Does the function ask which object a name is bound to (`y is x`, `id(y)`, `{x, y}`)? A copy gives another
-    answer.
+    """Does the function ask which object a name is bound to, by this name or another one that may mean it (`y is x`,
+    `id(y)`, `{x, y}`, `y.data_ptr()`, an attribute that only this tensor was given)?
     """
-    return any(
-        isinstance(asked, ast.Name) and asked.id == name
-        for node in ast.walk(facts.function)
-        for asked in _asked_which(facts, node)
-    )
+    for node in ast.walk(facts.function):
+        for asked in (*_asked(node, lambda n: isinstance(facts.value(n), Tensor)), *_asked_inside(facts, node)):
+            if ast.unparse(asked) == name or name in shares(facts, asked).same:
+                return True
+    return False
 
 
-def _asked_which(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
+def _asked(node: ast.AST, is_tensor: Callable[[ast.expr], bool]) -> list[ast.expr]:
     """The expressions of which code asks which object they are; tensors are told apart so where they are hashed."""
     match node:
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot(), *_], comparators=others):
             sides = [left, *others]
             return [] if any(isinstance(side, ast.Constant) for side in sides) else sides
-        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if not _is_tensor(facts, of):
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if not is_tensor(of):
             return [left, *_listed(of)]
+        case ast.Compare(left=left, comparators=others):  # equal lists are those of the same objects, before all else
+            return [element for side in (left, *others) for element in _listed(side)]
         case ast.Set(elts=elements):
             return elements
+        case ast.SetComp(elt=element) | ast.DictComp(key=element):
+            return [element]
         case ast.Dict(keys=keys):
             return [key for key in keys if key is not None]
-        case ast.Subscript(value=of, slice=key) if not _is_tensor(facts, of):
+        case ast.Subscript(value=of, slice=key) if not is_tensor(of):
             return [key]
-        case ast.Call(func=ast.Name(id="id" | "hash" | "set" | "frozenset"), args=given):
-            return [n for g in given for n in (g, *_listed(g))]
-        case ast.Call(func=ast.Attribute(value=of, attr=attr), args=given) if attr in _LOOK_UP:
-            return [] if _is_tensor(facts, of) else given
+        case ast.Call(func=ast.Attribute(value=of, attr=attr), args=given) if attr in _LOOK_UP and not is_tensor(of):
+            return given
+        case ast.Attribute(value=of, attr=attr) if attr in _OF_OBJECT:
+            return [of]
     return []
 
 
-#: methods of containers that look for an object
-_LOOK_UP = frozenset("add discard remove index count get setdefault pop".split())
+def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
+    """The same of what is called, and of attributes that tensors have only where somebody gave them."""
+    has = load(facts.torch_version).has_method
+    match node:
+        case ast.Attribute(value=of, attr=attr) if isinstance(facts.value(of), Tensor):
+            return [] if has(attr) or load(facts.torch_version).attribute(attr) is not None else [of]
+        case ast.Call(func=ast.Name(id=name), args=[of, asked, *_]) if name in _BY_NAME:
+            known = isinstance(asked, ast.Constant) and isinstance(asked.value, str) and has(asked.value)
+            return [] if known else [of]
+        case ast.Call(func=function, args=given):
+            name = (qualified(facts, function) or "").removeprefix("builtins.")
+            if name in _ASKING or name.startswith("weakref."):
+                return [n for g in given for n in (g, *_listed(g))]
+            value = facts.value(function)
+            return list(given) if isinstance(value, Function) and _asks(value.info.node) else []
+    return []
+
+
+def _asks(function: ast.AST) -> bool:
+    """Does a function of the program ask that of what it is given?"""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    for decorator in function.decorator_list:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if (named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")) in _CACHES:
+            return True
+    own = parameters(function)
+    called = (n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+    asked = [a for n in called if n.func.id in _ASKING for a in n.args]  # type: ignore[attr-defined]
+    # what is indexed, or searched, is no dictionary there for certain
+    asked += [a for n in ast.walk(function) if not isinstance(n, ast.Subscript) for a in _asked(n, lambda _: True)]
+    return any(isinstance(a, ast.Name) and a.id in own for a in asked)
 
 
 def _listed(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
-
-
-def _is_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
-    return isinstance(facts.value(node), Tensor)
