@@ -21,7 +21,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import said
-from graphmend.transforms.legality.numbers.as_tensors import COMPARED, PRECISION, exact_in, wider
+from graphmend.transforms.legality.numbers.as_tensors import BEYOND_DOUBLE, PRECISION, exact_in, wider
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -61,12 +61,14 @@ class Taken(NamedTuple):
         return None if cast is None else Taken(self.text + cast[0], cast[1], self.fresh or _casts(self, cast[1]))
 
     def compared(self, number: object) -> tuple[str, tuple[Difference, ...]]:
-        """The text in which it compares with a number as a double does, where that is known, and what differs then."""
+        """The text in which it compares with a number as Python's does, and what differs then; None is a number that is
+        not known.
+        """
         if isinstance(number, (int, float)) and exact_in(number, self.dtype):
             return self.text, ()
-        if isinstance(number, (int, float)) and exact_in(number, "float64"):
-            return f"{self.text}.double()", ()
-        return (self.widened() or self).text, (COMPARED,)
+        exact = isinstance(number, (int, float)) and exact_in(number, "float64")
+        whole = dtype_kind(self.dtype) in (None, "int") and not exact
+        return f"{self.text}.double()", (BEYOND_DOUBLE,) if whole else ()
 
     def narrowed(self) -> Taken | None:
         """Whole numbers in the default dtype, and a floating tensor in its own, if a double stands for them."""

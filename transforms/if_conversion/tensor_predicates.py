@@ -199,8 +199,9 @@ class Predicates:
         pieces: list[str] = []
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
-            asked = self.code.operand(item, replace)
-            if number:
+            if number is None or is_tensor(self.facts, element):
+                asked = number.text if number else self.code.operand(item, replace)
+            else:
                 asked, differences = number.compared(constant(element))
                 self.differences += differences
             test = f"({asked} == {self.code.operand(element, replace)})"
