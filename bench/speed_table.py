@@ -110,6 +110,8 @@ def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
         lines.append(f"| {' | '.join([name, *cells])} |")
     others = [f"{name} for {', '.join(rows)}" for name, rows in shared.items() if rows and name in measured]
     lines += ["", f"Rows that stand for others, which share their code: {'; '.join(others)}."] if others else []
+    missing = [name for name in shared if name not in measured]
+    lines += ["", f"Not measured yet: {', '.join(missing)}."] if missing else []
     whole = [row for row in measured.values() if isinstance(row, Row)]
     less = [row for row in whole if row.graphs[1] < row.graphs[0]]
     if less:
