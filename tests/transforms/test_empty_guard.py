@@ -49,8 +49,20 @@ def rewrites(text: str) -> list[str]:
     return [fix.rewrite for fix in offered(text)]
 
 
+COUNTED = """
+        seen = torch.zeros(5)
+        for e in range(5):
+            at, rows = torch.where(mask[e])
+            if rows.numel() == 0:
+                continue
+            out.index_add_(0, rows, self.layers[e](x[rows]) * weights[rows, at, None])
+            seen[e] += rows.shape[0]
+        return out + seen.sum()
+"""
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE], ids=["block", "leaving", "once"])
+@pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE, COUNTED], ids=["block", "leaving", "once", "counted"])
 def test_it_gives_the_same_without_the_question(body: str) -> None:
     (fix,) = (fix for fix in offered(HEAD + body) if fix.rewrite == "empty_guard")
     assert fix.applicability == "unsafe"

@@ -29,6 +29,10 @@ class Experts(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList([Expert() for _ in range(5)])
         self.router = nn.Linear(4, 5)
+        self.register_buffer("seen", torch.zeros(5))
+        self.register_buffer("total", torch.zeros((), dtype=torch.long))
+
+        self.count = 0
 
     def forward(self, x):
         x = x.view(-1, 4)
@@ -88,6 +92,16 @@ FORMS = {
             out[hit] = layer(x[hit]) * weights[:, 0][hit].unsqueeze(-1)
         return out
 """,
+    "counted": """
+        for e, layer in enumerate(self.layers):
+            rows, at = torch.where(chosen == e)
+            if rows.numel() == 0:
+                continue
+            out.index_add_(0, rows, layer(x[rows]) * weights[rows, at, None])
+            self.seen[e] += rows.shape[0]
+            self.total -= len(at)
+        return out + self.seen.sum() + self.total
+""",
     "any": """
         for e, layer in enumerate(self.layers):
             hit = best == e
@@ -134,6 +148,7 @@ REFUSED = {
     "random": "            out[rows] = F.dropout(x[rows])",
     "sorted": "            out[rows] = x[rows].flip(0)",
     "elsewhere": "            out[rows] = x[rows] * len(rows)",
+    "a number in the program's state": "            out[rows] = x[rows] * 2\n            self.count += len(rows)",
     "twice": "            rows, at = torch.where(chosen > e)\n            out[rows] += x[rows] * 2",
     "what lives on": "            y = x[rows]\n            out[rows] = y\n        out = out + y.sum()",
 }

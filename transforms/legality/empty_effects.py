@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, tensor_in
+from graphmend.analysis.lattice.values import Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
@@ -63,6 +63,10 @@ class EmptyEffect:
                     self.take(orelse)
                 case ast.Expr(value=ast.Call(func=ast.Attribute(attr="index_add_"), args=[_, ast.Name(id=rows), *_])):
                     self._stored(rows)
+                case ast.AugAssign(target=target, op=ast.Add() | ast.Sub(), value=count) if counts(
+                    count, self.empty
+                ) and is_counter(self._facts, target):
+                    continue
                 case (
                     ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=where)])
                     | ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=where))
@@ -159,7 +163,7 @@ def asks_if_empty(test: ast.expr, names: set[str]) -> bool:
     """`rows.numel() == 0` and its like, for one of `names`."""
     match test:
         case ast.Compare(left=count, ops=[ast.Eq()], comparators=[zero]) if constant(zero) == 0:
-            return _counts(count, names)
+            return counts(count, names)
     return False
 
 
@@ -167,7 +171,7 @@ def asks_if_any(test: ast.expr, names: set[str]) -> bool:
     """`rows.numel() > 0` and its like, for one of `names`."""
     match test:
         case ast.Compare(left=count, ops=[ast.Gt() | ast.NotEq()], comparators=[zero]) if constant(zero) == 0:
-            return _counts(count, names)
+            return counts(count, names)
     return False
 
 
@@ -206,7 +210,15 @@ def _quantified(facts: FunctionFacts, found: ast.expr, *names: str) -> str | Non
     return mask.id if isinstance(value, Tensor) and value.dtype == "bool" else None
 
 
-def _counts(count: ast.expr, names: set[str]) -> bool:
+def is_counter(facts: FunctionFacts, target: ast.expr) -> bool:
+    """Is it a tensor, or an element of one, that numbers are added to? A Python number would be counted in the state
+    of the program, and what is traced would depend on it.
+    """
+    value = facts.value(target.value if isinstance(target, ast.Subscript) else target)
+    return isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "float")
+
+
+def counts(count: ast.expr, names: set[str]) -> bool:
     """How many positions there are: `len(rows)`, `rows.numel()`, `rows.shape[0]`, `rows.size(0)`."""
     match count:
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):

@@ -14,7 +14,7 @@ Legal when:
     the positions of a mask of one or two dimensions only pick rows, what is computed of these is computed row by row
     (by linear layers, by each element, along the last dimension, by modules whose code does no more), and is added or
     stored at the same positions. A row that two places name is added twice, or the positions come from `topk`. A
-    question whether there are any positions goes.
+    question whether there are any positions goes; their number may be added to a tensor.
 
 Differs in:
     all rows are computed, and those that the mask does not hold for thrown away; their NaN derivatives may reach
@@ -36,7 +36,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty
+from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty, counts, is_counter
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.rows.kinds import has_rows
 from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask, nonzero_of
@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 
 NAME = "every_row"
 _ZEROS = Difference("zero-gradients", "what only rows that nothing picks use gets zeros for gradients instead of None")
+_COUNTED = (
+    Difference("exception", "what rows are counted in is taken to be on the device of the mask"),
+    Difference("rounding", "the number of rows is cast to the dtype that it is counted in, before it is added"),
+)
 _CAST = Difference("exception", "what is stored is cast to the dtype that it is stored in, where a store may raise")
 
 
@@ -195,7 +199,7 @@ class _Region:
             rest = rest[1:]
 
     def _one(self, statement: ast.stmt) -> None:
-        names = {*self._positions.names}
+        facts, names = self._facts, {*self._positions.names}
         if not reads(statement) & (names | {*self._kinds.rows}):
             self._parts.append(statement)
             return
@@ -230,6 +234,12 @@ class _Region:
                 if len(names) > 1 and not self._is_once():
                     raise NotByRowsError("a row that two places name is not added twice")
                 self._added(statement, out, at, value)
+            case ast.AugAssign(target=target, op=ast.Add() | ast.Sub() as op, value=value) if counts(
+                value, names
+            ) and is_counter(facts, target):
+                sign = "+" if isinstance(op, ast.Add) else "-"
+                self._parts.append((statement, f"{self._code.text(target)} {sign}= {self._mask}.sum()\n"))
+                self.differences += _COUNTED
             case ast.Assign(targets=[ast.Subscript(value=out, slice=ast.Name(id=at))], value=value) if (
                 at in names and len(names) == 1
             ):
