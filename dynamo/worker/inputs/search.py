@@ -61,14 +61,14 @@ class _Failure(NamedTuple):
 
     def is_further(self, before: _Failure) -> bool:
         """Whether it tells of a better try than the failure before; the same error of other numbers is no progress."""
-        return self.is_another(before) or (self._place == before._place and self.gap < before.gap)
+        return self.is_another(before) or (self.kind == before.kind and self.gap < before.gap)
 
     def is_another(self, before: _Failure) -> bool:
         """Whether it lies behind the failure before, or is another one at its place."""
         return self.reached > before.reached or (self.reached == before.reached and self.words != before.words)
 
     @property
-    def _place(self) -> tuple[frames.Reached, str]:
+    def kind(self) -> tuple[frames.Reached, str]:
         return self.reached, self.words
 
 
@@ -89,7 +89,7 @@ class Search:
         told = (each for inputs in given for each in ways.given(*inputs))
         self.queue = [_Try(each) for each in (*told, *ways.shown())]
         self.later = [_Try(each) for each in ways.any_shape()]
-        self.errors: set[str] = set()
+        self.errors: set[tuple[frames.Reached, str]] = set()
         self.probed: set[solving.Equation] = set()
         self._began = time.monotonic()
 
@@ -107,11 +107,11 @@ class Search:
 
     def _failed(self, one: _Try, error: BaseException) -> None:
         said = str(error.__cause__ or error)
-        new = said not in self.errors  # what fails in another way got further, most often
-        self.errors.add(said)
         sizes = solving.equation(error)
         gap = abs(sizes.one - sizes.other) if sizes is not None else 0
         failure = _Failure(frames.reached(error), re.sub(r"\d+", "", said), gap)
+        new = failure.kind not in self.errors  # what fails in another way got further, most often
+        self.errors.add(failure.kind)
         if one.probe is not None and not failure.is_another(one.after):
             self._probed(one, one.probe, sizes)
             return
