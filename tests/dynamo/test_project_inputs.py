@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.skipif(not hasattr(os, "fork"), rea
 HERE = Path(__file__).parent
 PROJECTS = sorted((HERE / "people").glob("*.txt"))
 UNFIT = {"swin", "scheduler", "boxloss"}
-"""Modules whose sizes no file of their projects tells, nor an error message; and one XX
+"""Modules whose sizes no file of their projects tells, nor an error message; one that takes a class of a
+script; a loss of predictions and targets that only a detector gives.
+"""
 
 
 def fitted(text: Path, folder: Path, *names: str) -> dict[str, dict[str, str]]:
