@@ -118,7 +118,8 @@ def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
         cold, gain = ([row.colder for row in less], [100 * (row.gain[1] - 1) for row in less])
         lines += [
             "",
-            f"{len(less)} of {len(whole)} rows have fewer graphs when mended. Of these, cold time falls by "
+            f"{len(less)} of {len(whole)} rows that ran in both arms have fewer graphs mended. "
+            f"Of these, cold time falls by "
             f"{statistics.median(cold):.0f} % in the median ({min(cold):.0f} to {max(cold):.0f} %; the authors': "
             f"{AUTHORS_COLD[0]} to {AUTHORS_COLD[1]} %), and throughput changes by {statistics.median(gain):+.1f} % "
             f"({min(gain):+.1f} to {max(gain):+.1f} %; the authors': "
