@@ -19,6 +19,7 @@ from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.names.overloaded import overloading
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
 from graphmend.transforms.legality.outside.callers import written_by_callers
+from graphmend.transforms.legality.outside.identity import asked_by_callers
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.legality.totality import observed_around, uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
@@ -70,6 +71,8 @@ class Rewrite:
             return refuse(self.name, f"`{teller}` would tell the difference")
         if "aliasing" in kinds and (written := written_by_callers(facts)) is not None:
             return refuse(self.name, f"a caller changes `{written}` in place, and would change, or see, a copy")
+        if "aliasing" in kinds and (call := asked_by_callers(facts)) is not None:
+            return refuse(self.name, f"which tensor `{call}` gives is asked for, and it would be a copy")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if "exception" in kinds and (caller := observed_around(facts)) is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.torch_facts import load
+from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.memory import shares
@@ -36,11 +37,25 @@ def identified(facts: FunctionFacts, name: str) -> bool:
     """Does the function ask which object a name is bound to, by this name or another one that may mean it (`y is x`,
     `id(y)`, `{x, y}`, `y.data_ptr()`, an attribute that only this tensor was given)?
     """
+    return any(ast.unparse(asked) == name or name in shares(facts, asked).same for asked in _all_asked(facts))
+
+
+@answers("memory")
+def asked_by_callers(facts: FunctionFacts) -> str | None:
+    """A call of the function in sight that asks which object it gives."""
+    for caller in facts.calls():
+        assert isinstance(caller.node, ast.expr)
+        name = name_given(caller, caller.node)
+        if any(asked is caller.node for asked in _all_asked(caller)) or (name and identified(caller, name)):
+            return ast.unparse(caller.node)
+    return None
+
+
+def _all_asked(facts: FunctionFacts) -> Iterator[ast.expr]:
+    """The expressions in a function of which code asks which object they are."""
     for node in ast.walk(facts.function):
-        for asked in (*_asked(node, lambda n: isinstance(facts.value(n), Tensor)), *_asked_inside(facts, node)):
-            if ast.unparse(asked) == name or name in shares(facts, asked).same:
-                return True
-    return False
+        yield from _asked(node, lambda n: isinstance(facts.value(n), Tensor))
+        yield from _asked_inside(facts, node)
 
 
 def _asked(node: ast.AST, is_tensor: Callable[[ast.expr], bool]) -> list[ast.expr]:
