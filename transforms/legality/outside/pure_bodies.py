@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -51,6 +51,7 @@ class _Body(Kinds):
         self._module, self._callers = info.module, callers
         self._local, self._bound = locals_of(node), {*parameters(node)}
         self._own, self._tensors = (_made_here(node, make) for make in (_makes, _makes_tensor))
+        self._apart = {*_taken_apart(node)}
         self._defined = set[str]()
         """Local names of functions that are defined in the body, which only compute where it does."""
 
@@ -119,8 +120,12 @@ class _Body(Kinds):
 
     def leaf(self, node: ast.expr) -> Kind | None:
         match node:
-            case ast.Name():
+            case ast.Name(id=name):
+                self.pure &= name in self._local or self._is_data(name)
                 return "const"
+            case ast.Call(func=ast.Name(id="max" | "min"), keywords=[_, *_]):
+                self.pure = False  # a key is called
+                return "other"
             case ast.BoolOp(values=values):
                 return self._all(*values)
             case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -149,12 +154,31 @@ class _Body(Kinds):
         return None
 
     def _is_method(self, function: ast.Attribute) -> bool:
-        """Is it a method of a tensor that only computes? What the body holds is no list of others, which `sort` would
-        change.
+        """Is it a method of a tensor that only computes? That of a list changes it, and gives nothing to take apart."""
+        return function.attr in _METHODS or (function.attr == "sort" and function in self._apart)
+
+    def _is_data(self, name: str) -> bool:
+        """Is a name that is not local none of the file, or one of a number, a tensor or a container of such? An object
+        may do anything where it is read, run through or computed with.
         """
-        of = function.value
-        held = not isinstance(of, ast.Name) or (of.id in self._local and of.id not in self._own)
-        return function.attr in _METHODS or (function.attr == "sort" and held)
+        return all(map(self._holds_data, self._module.globals.get(name, ())))
+
+    def _holds_data(self, value: ast.expr) -> bool:
+        match value:
+            case ast.Constant():
+                return True
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+                return all(map(self._holds_data, parts))
+            case ast.UnaryOp(operand=operand):
+                return self._holds_data(operand)
+            case ast.BinOp(left=left, right=right):
+                return self._holds_data(left) and self._holds_data(right)
+            case ast.Name(id=name):
+                return name not in self._module.globals
+            case ast.Attribute() | ast.Call(func=ast.Attribute()):
+                named = value.func if isinstance(value, ast.Call) else value
+                return (self._module.qualified(named) or "").rpartition(".")[0] in ("torch", "math")
+        return False
 
     def _called(self, name: str) -> FunctionInfo | None:
         """The function of the file that a name stands for."""
@@ -191,6 +215,18 @@ def _made_here(function: ast.FunctionDef, makes: Callable[[ast.expr], bool]) -> 
             case ast.For(target=target) | ast.comprehension(target=target) | ast.NamedExpr(target=target):
                 other |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
     return frozenset(made - other)
+
+
+def _taken_apart(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    """What is called where a result of several values is taken apart."""
+    for node in ast.walk(function):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Tuple()], value=ast.Call(func=called))
+                | ast.Subscript(value=ast.Call(func=called))
+                | ast.Attribute(value=ast.Call(func=called))
+            ):
+                yield called
 
 
 def _makes(value: ast.expr) -> bool:
