@@ -30,9 +30,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of, reads, stored, writes
 from graphmend.transforms.code.positions import begins_line
@@ -41,6 +43,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.tensor_predicates import depends
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
@@ -69,7 +72,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         for name, loop in held.items():
             dtype, uses = _followed(facts, name, _DTYPES[_type(facts, name, loop) or "int"])
             differences += uses.differences
-            texts |= written(facts, imports, {}, uses.counterparts)
+            forms = uses.counterparts
+            if not all(_stays_tensor(facts, n) for n in ast.walk(loop) if _binds(n, name)):
+                forms = {node: _of_any(node, form, dtype) for node, form in forms.items()}
+            texts |= written(facts, imports, {}, forms)
             made = f"{imports.name('torch.tensor')}({name}, dtype={imports.name(f'torch.{dtype}')}"
             lines[loop] = lines.get(loop, "") + f"{name} = {made}{_device(facts, branch, loop)})\n"
     except NeedsPythonNumberError as error:
@@ -109,6 +115,10 @@ def _begins_in_front(facts: FunctionFacts, name: str, loop: ast.For | ast.While)
     return True
 
 
+def _binds(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+
+
 def _type(facts: FunctionFacts, name: str, loop: ast.stmt) -> str | None:
     """The type of the number that a name holds in front of a loop."""
     value = facts.before(loop).get(name)
@@ -117,28 +127,43 @@ def _type(facts: FunctionFacts, name: str, loop: ast.stmt) -> str | None:
 
 def _keeps_tensor(facts: FunctionFacts, target: ast.Name, loop: ast.stmt) -> bool:
     """Is a name a tensor still where the loop binds it, or is it selected?"""
-    statement = facts.parent(target)
-    if isinstance(statement, ast.AugAssign):
+    if _stays_tensor(facts, target):
         return True
-    given: ast.expr | None = None
-    match statement:
-        case ast.Assign(targets=[one], value=given) if one is target:
-            pass
-        case ast.Tuple(elts=targets):
-            statement = facts.parent(statement)
-            match statement:
-                case ast.Assign(targets=[_], value=ast.Tuple(elts=values)) if len(values) == len(targets):
-                    given = values[targets.index(target)]
-    if given is None or not isinstance(statement, ast.Assign):
-        return False
+    given = _given(facts, target)
+    return given is not None and any(depends(facts, above.test) for above in _branches(facts, target, loop))
+
+
+def _stays_tensor(facts: FunctionFacts, target: ast.Name) -> bool:
+    """Is a name a tensor still where the loop binds it, before the branch around that is mended?"""
+    if (given := _given(facts, target)) is None:
+        return isinstance(facts.parent(target), ast.AugAssign)
     value = facts.value(given)
-    if target.id in reads(given) or (isinstance(value, Tensor) and value.rank == 0):
-        return True
-    return any(depends(facts, above.test) for above in _branches(facts, statement, loop))
+    return target.id in reads(given) or (isinstance(value, Tensor) and value.rank == 0)
 
 
-def _branches(facts: FunctionFacts, statement: ast.stmt, loop: ast.stmt) -> Iterator[ast.If]:
-    for above in facts.ancestors(statement):
+def _given(facts: FunctionFacts, target: ast.Name) -> ast.expr | None:
+    """What an assignment binds a name to, alone or as one of several."""
+    match statement := facts.parent(target):
+        case ast.Assign(targets=[one], value=given) if one is target:
+            return given
+        case ast.Tuple(elts=targets):
+            match facts.parent(statement):
+                case ast.Assign(targets=[_], value=ast.Tuple(elts=values)) if len(values) == len(targets):
+                    return values[targets.index(target)]
+    return None
+
+
+def _of_any(node: ast.expr, form: Counterpart, dtype: str) -> Counterpart:
+    """A use that is right for a Python number as well, which the branch binds the name to until it is mended."""
+    if form.filled is not None:
+        return form
+    if dtype == "float64" or form.formula or form.said or form.function not in ("", "as_tensor"):
+        raise NeedsPythonNumberError(f"`{shortened(node)}` would be given a Python number until the branch is mended")
+    return replace(form, function="as_tensor")
+
+
+def _branches(facts: FunctionFacts, target: ast.Name, loop: ast.stmt) -> Iterator[ast.If]:
+    for above in facts.ancestors(target):
         if above is loop:
             return
         if isinstance(above, ast.If):
