@@ -190,10 +190,23 @@ def _binds(node: ast.AST) -> Iterator[tuple[str, Bound]]:
         case ast.withitem(optional_vars=ast.expr() as target):
             for name in _names_in(target):
                 yield name, Bound(None)
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+        case ast.ExceptHandler(name=str(name)):
             yield name, Bound(None)
-        case ast.MatchMapping(rest=str(name)):
-            yield name, Bound(None)
+        case ast.Match(subject=value, cases=cases):
+            for case in cases:
+                for name, whole in _captured(case.pattern):
+                    yield name, Bound(value, part=not whole)
+
+
+def _captured(pattern: ast.pattern, whole: bool = True) -> Iterator[tuple[str, bool]]:
+    """The names that a pattern binds, and of each whether it is what is matched as a whole."""
+    match pattern:
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield name, whole and isinstance(pattern, ast.MatchAs)
+    whole = whole and isinstance(pattern, (ast.MatchAs, ast.MatchOr))
+    for inner in ast.iter_child_nodes(pattern):
+        if isinstance(inner, ast.pattern):
+            yield from _captured(inner, whole)
 
 
 def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
