@@ -112,6 +112,8 @@ def taken_back() -> list[tuple[str, int, str, str]]:
 
 
 def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
+    from torch._dynamo.exc import BackendCompilerFailed
+
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
@@ -121,7 +123,8 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                 try:
                     result = original(self, frame, *args, **kwargs)
                 except Exception as error:  # where the switches are not its cause it comes again, from below
-                    if attempt.is_plain:
+                    # operations that take a tensor for a number make symbols that only the backend sees
+                    if attempt.is_plain and not isinstance(error, BackendCompilerFailed):
                         raise
                     reason = f"{type(error).__name__}: {error}".splitlines()[0]
                 else:

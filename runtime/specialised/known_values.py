@@ -240,6 +240,7 @@ def _hold(found: Replay) -> None:
     attempt = current()
     assert attempt is not None
     attempt.used |= bool(found.inputs or found.sizes)
+    attempt.tried = True
     for size in found.sizes:
         int(size)
     for node in found.inputs:

@@ -396,3 +396,28 @@ def test_a_frame_that_captures_in_vain_is_traced_again() -> None:
 
     calls = [(x(), torch.tensor([n, 7])) for n in (3, 4, 5)]
     assert sum(graphs(looped, *calls)) <= sum(plain_graphs(looped, *calls)) + 1
+
+
+def test_a_step_that_a_tensor_of_the_graph_gives() -> None:
+    def coordinates(v: Any) -> Any:
+        count = torch.ones(4, dtype=torch.bool).sum()
+        return v + torch.arange(0, 1 - 1e-6, 1 / count).sum()
+
+    assert sum(graphs(coordinates, (x(),), (x() * 2,), backend="aot_eager")) > 0
+
+
+def test_a_backend_that_fails_on_what_no_hook_has_seen() -> None:
+    failures = [1]
+
+    def backend(graph: Any, _: Any) -> Any:
+        if failures:
+            failures.pop()
+            raise RuntimeError("a symbol of an operation of its own")
+        return graph.forward
+
+    compiled = torch.compile(lambda v: v + 1, backend=backend)
+    torch.testing.assert_close(compiled(x()), x() + 1)
+    failures += [1] * 9
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="of its own"):
+        compiled(x())
