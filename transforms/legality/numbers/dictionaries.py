@@ -136,7 +136,7 @@ class Dictionaries(Lists):
         if not keys or len(keys) > _MANY or not repeatable(self.facts, number):
             return None
         for key in keys:
-            self._compared(key, dtype)
+            self._compared(key, dtype, number)
         if not isinstance(asked, ast.Compare):
             return self._chosen(asked, number, keys, display_of(self.facts, of))
         if self._mixed:

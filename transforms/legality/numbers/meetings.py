@@ -262,18 +262,17 @@ class Meetings:
         literal, comparison = _written(other, value), self.facts.parent(number)
         known = isinstance(value, Scalar) or (isinstance(value, Static) and value.type in NUMBER_TYPES)
         known |= isinstance(literal, (bool, int, float))
-        before = self.counterparts.get(number, Counterpart(number))
-        plain = self.rewrites and known and before == Counterpart(number) and isinstance(comparison, ast.Compare)
-        if not plain or not self._is_taken(number, set()):
+        if not (self.rewrites and known and self._is_taken(number, set())):
             return False
-        assert isinstance(comparison, ast.Compare)
-        kind = dtype_kind(dtype)
-        if kind in ("float", "int", "bool") or any(isinstance(op, _ORDERS) for op in comparison.ops):
-            form = replace(before, suffix=".double()")
+        kind, signs = dtype_kind(dtype), comparison.ops if isinstance(comparison, ast.Compare) else []
+        if kind in ("float", "int", "bool") or any(isinstance(op, _ORDERS) for op in signs):
+            form = Counterpart(number, suffix=".double()")
         elif isinstance(number, ast.Name):  # a complex number may be equal, too
             text = "{number}.to(torch.promote_types({number}.dtype, torch.float64))"
-            form = replace(before, formula=text, parts=(("number", number),))
+            form = Counterpart(number, formula=text, parts=(("number", number),))
         else:
+            return False
+        if self.counterparts.get(number, form) not in (form, Counterpart(number)):
             return False
         if kind != "float" and not (isinstance(literal, (bool, int, float)) and exact_in(literal, "float64")):
             self.differences.append(BEYOND_DOUBLE)
