@@ -21,6 +21,7 @@ from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.identity import identified
+from graphmend.transforms.legality.raising.nothing import but_for_none
 from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
@@ -83,7 +84,7 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
             )
         raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
     leaf = ("leaf", name)
-    if (given := _but_for_none(facts, whole, name, value)) is not None:
+    if (given := but_for_none(facts, whole, name, value)) is not None:
         return SideValue(name, node, TensorType(leaf, leaf), before=given, nothing_at_first=True)
     if not isinstance(value, Tensor):
         return SideValue(name, node, TensorType(leaf, leaf, proven=False), before=_or_number(value))
@@ -91,24 +92,6 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
     dtype = value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf
     shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
     return SideValue(name, node, TensorType(shape, dtype), before=value)
-
-
-def _but_for_none(facts: FunctionFacts, whole: ast.stmt, name: str, value: Value) -> Tensor | None:
-    """The tensor that a name has from the first time on that a loop binds it. That it is None at first is asked nowhere
-    but in the statement that is converted.
-    """
-    loops = [a for a in facts.ancestors(whole) if isinstance(a, (ast.For, ast.While))]
-    tensors = [o for o in options(value) if isinstance(o, Tensor)]
-    nothing = [o for o in options(value) if isinstance(o, Const) and o.value is None]
-    if not loops or len(tensors) != 1 or not nothing or len([*options(value)]) != 2:
-        return None
-    inside = {*ast.walk(whole)}
-    asked = (
-        n for n in ast.walk(facts.function)
-        if n not in inside and isinstance(n, (ast.Compare, ast.BoolOp, ast.If, ast.IfExp, ast.While, ast.UnaryOp))
-    )  # fmt: skip
-    tests = (n.test if isinstance(n, (ast.If, ast.IfExp, ast.While)) else n for n in asked)
-    return tensors[0] if not any(name in reads(test) for test in tests) else None
 
 
 def _or_number(value: Value) -> Tensor | None:
@@ -161,8 +144,8 @@ def _from_the_first_on(predicates: Predicates, test: str, a: SideValue, b: SideV
     kept, given = (a, b) if a.nothing_at_first else (b, a)
     if given.meta is None or not given.meta.proven:
         raise NotSelectableError(f"`{given.text}` is not known to be a tensor")
-    says = f"`{kept.text}` is `{given.text}` where it was None, as the branch was never taken"
-    predicates.differences.append(Difference("state", says))
+    says = f"`{kept.text}` is `{given.text}` where the branch was never taken, and raises no more for being None"
+    predicates.differences.append(Difference("exception", says))
     a, b = replace(a, nothing_at_first=False), replace(b, nothing_at_first=False)
     chosen = select(predicates, test, a, b)
     return f"({given.text} if {kept.text} is None else {chosen})"
@@ -200,6 +183,9 @@ def aliasing(
     found = []
     if name is not None and identified(facts, name):
         raise NotSelectableError(f"which tensor `{name}` is asked for, and it would be a copy")
+    kept = [n for side in (a, b) for n in side.nodes if not shares(facts, n).fresh]
+    if name is None and changed_in_place(facts, *kept, behind=statement):
+        raise NotSelectableError("the result is changed in place, and would be a copy of the tensor that it is now")
     if name is None or name == RETURN:
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
     elif name.isidentifier() and only_here(facts, name, (*a.nodes, *b.nodes), statement):
