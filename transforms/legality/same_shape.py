@@ -20,6 +20,7 @@ from graphmend.transforms.questions import answers
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "concatenate", "hstack", "vstack", "dstack"))
 _KINDS = ("bool", "int", "float", "complex", None)
 
 
@@ -182,6 +183,8 @@ def other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
     ranks = [v.rank if isinstance(v, Tensor) else None for v in values]
     if None not in ranks and ranks[0] != ranks[1]:
         return True
+    if _joins(facts, part, whole):
+        return True
     if not isinstance(part, ast.Subscript):
         return False
     indices = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -193,6 +196,14 @@ def other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
     inference = ShapeInference(facts)
     of, all_of = inference.of(part.value), inference.of(whole)
     return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
+
+
+def _joins(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
+    """Is a tensor joined with others in an expression? Only where those are empty the sizes are its own."""
+    match whole:
+        case ast.Call(func=function, args=[ast.Tuple(elts=parts) | ast.List(elts=parts), *_]) if len(parts) > 1:
+            return qualified(facts, function) in _JOINS and ast.dump(part) in map(ast.dump, parts)
+    return False
 
 
 def broadcast(a: Hashable, b: Hashable) -> Hashable:
