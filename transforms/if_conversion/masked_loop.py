@@ -31,7 +31,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import (
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.legality.totality import may_raise
+from graphmend.transforms.legality.totality import kept_from_raising, may_raise
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -257,6 +257,8 @@ class MaskedLoop(MaskedNames):
         if mask:  # else every iteration asks it as before
             if blockers := effects_of_test(self.facts, whole):
                 raise NotATensorError(blockers[0])
+            if kept := kept_from_raising(self.facts, whole):
+                raise NotSelectableError(kept[0])
             self.predicates.differences += may_raise(self.facts, whole)
         test = self.predicates.all_of([*static, *tests])
         test = test if is_atom(test) else f"({test})"

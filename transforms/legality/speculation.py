@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer, warns
 from graphmend.transforms.legality.rows.modules import has_hooks
-from graphmend.transforms.legality.totality import may_raise
+from graphmend.transforms.legality.totality import kept_from_raising, may_raise
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -39,11 +39,13 @@ def speculate(
     protected: Container[ast.expr] = frozenset(),
     at: ast.stmt | None = None,
 ) -> Speculation:
-    """What evaluating expressions in vain may do: side effects block, a possible exception differs.
+    """What evaluating expressions in vain may do: side effects block, and an exception that a test is there to prevent;
+    any other possible exception differs.
 
     `protected` and `at` are those of `may_raise`.
     """
     blockers = effects(facts, *expressions, hooks=False)
+    blockers += kept_from_raising(facts, *expressions, protected=protected, at=at)
     found = Speculation(blockers, may_raise(facts, *expressions, protected=protected, at=at))
     found.differences += warns(facts, *expressions)
     if _calls_layer(facts, *expressions):

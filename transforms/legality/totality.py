@@ -21,6 +21,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.context import contexts, guards, observed
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
+from graphmend.transforms.legality.raising.kept_away import kept_away
 from graphmend.transforms.legality.raising.python import MAY
 from graphmend.transforms.questions import answers
 
@@ -62,10 +63,24 @@ def may_raise(
     whose place the code is evaluated, by default the branch of the finding: what is evaluated there all the same may
     raise once more.
     """
+    return list(dict.fromkeys(_judged(facts, *nodes, protected=protected, at=at).found))
+
+
+@answers("totality")
+def kept_from_raising(
+    facts: FunctionFacts, *nodes: ast.expr, protected: Container[ast.expr] = frozenset(), at: ast.stmt | None = None
+) -> list[str]:
+    """The operations of code that would raise for values which a test is there to keep away from them, as sentences:
+    the program has relied on it that they are not evaluated then.
+    """
+    return list(dict.fromkeys(_judged(facts, *nodes, protected=protected, at=at).kept))
+
+
+def _judged(facts: FunctionFacts, *nodes: ast.expr, protected: Container[ast.expr], at: ast.stmt | None) -> _Judge:
     judge = _Judge(facts, protected, at if at is not None else place_of(facts))
     for node in nodes:
         judge.take(node)
-    return list(dict.fromkeys(judge.found))
+    return judge
 
 
 @answers("totality")
@@ -171,6 +186,8 @@ class _Judge:
     def __init__(self, facts: FunctionFacts, protected: Container[ast.expr], at: ast.stmt) -> None:
         self.facts, self.protected, self.at = facts, protected, at
         self.found: list[Difference] = []
+        self.kept: list[str] = []
+        """What a test keeps from raising."""
         self._inner: set[str] = set()
         """Names that a comprehension around binds."""
 
@@ -183,6 +200,8 @@ class _Judge:
                 return
             if (why := self._why(node)) is not None:
                 self.found.append(Difference("exception", f"`{shortened(node)}` is evaluated on both sides and {why}"))
+                if node not in self.protected and kept_away(self.facts, node, self.at):
+                    self.kept.append(f"`{shortened(node)}` raises for values that a test keeps away from it")
         if isinstance(node, _COMPREHENSIONS):
             self._inner |= {n for g in node.generators for n in writes(g.target)}
         children = list(ast.iter_child_nodes(node))

@@ -1,0 +1,31 @@
+"""What a test keeps an operation away from is evaluated by no mend where it was not; a test of something else keeps
+nothing away.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fuzz_mends.given import programs
+from fuzz_mends.mending import every
+
+HERE = Path(__file__).parent
+PROGRAMS = {p.seed.partition("/")[2]: p.text for p in programs(HERE / "attacks" / "kept_away.txt")}
+MENDED = {
+    "store_at_a_count_under_a_test_of_something_else",
+    "place_of_the_largest_under_a_test_of_the_sum",
+    "known_place_under_a_bound_of_the_rows_and_a_test",
+    "rows_of_a_loop_under_a_test_of_each",
+    "remainder_of_whole_numbers_where_there_is_a_divisor",
+    "loss_where_not_all_is_ignored",
+}
+#: mends that leave the branch on the operation
+ONLY_IN_ITS_BRANCH = {"keep_tensor", "in_turn", "tensor_slice", "computed_index", "guard_clause"}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_sides_are_evaluated_where_none_is_kept_away(name: str) -> None:
+    mends = every(PROGRAMS[name])
+    made = {rewrite for text in (mends.safe, mends.unsafe, *mends.offered) for rewrite in text.rewrites}
+    assert bool(made - ONLY_IN_ITS_BRANCH) == (name in MENDED)
