@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container as Collected
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.analysis.program.entities import Instance
 from graphmend.transforms.code.liveness import locals_of, parameters
-from graphmend.transforms.code.qualified_names import number_type, qualified
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
-from graphmend.transforms.legality.rows.masked_elements import other_ranks_meet
+from graphmend.transforms.legality.rows.masked_elements import nonzero_of, other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
 
@@ -99,3 +99,55 @@ def rows_alone(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr])
         else:
             rest += ast.iter_child_nodes(one)
     return True
+
+
+#: they make a line of a column; `squeeze()` makes something else of a single place
+_FLAT: tuple[tuple[str, list[object]], ...] = (
+    ("squeeze", [-1]),
+    ("squeeze", [1]),
+    ("flatten", []),
+    ("view", [-1]),
+    ("reshape", [-1]),
+)
+
+
+class Positions(NamedTuple):
+    """The positions of a mask, a name for each of its dimensions."""
+
+    names: list[str]
+    mask: ast.expr
+    maybe_more: bool = False
+    """May the mask have more dimensions?"""
+
+
+@answers("domain")
+def positions_found(facts: FunctionFacts) -> Positions | None:
+    """The statement that binds positions, and nothing else."""
+    statement, node = facts.statement, facts.node
+    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(node, ast.expr)):
+        return None
+    found = nonzero_of(facts, node)
+    if found is None or not is_tensor(facts, found.mask):
+        return None
+    target, value = statement.targets[0], statement.value
+    mask = facts.value(found.mask)
+    rank = mask.rank if isinstance(mask, Tensor) else None
+    if isinstance(target, ast.Tuple) and value is node and found.as_tuple and 1 <= len(target.elts) <= 2:
+        names = [e.id for e in target.elts if isinstance(e, ast.Name)]
+        return Positions(names, found.mask) if len(names) == len(target.elts) else None
+    if not (isinstance(target, ast.Name) and rank in (None, 1)):
+        return None
+    match value:
+        case ast.Subscript(value=inner, slice=index) if inner is node and found.as_tuple and constant(index) == 0:
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr=attr), args=args) if (
+            inner is node and not found.as_tuple and (attr, [constant(a) for a in args]) in _FLAT
+        ):
+            pass
+        case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), column])) if (
+            inner is node and not found.as_tuple and constant(column) == 0
+        ):
+            pass
+        case _:
+            return None
+    return Positions([target.id], found.mask, rank is None)

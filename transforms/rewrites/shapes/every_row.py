@@ -24,7 +24,8 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.bindings import bindings
@@ -38,9 +39,10 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty, counts, is_counter
 from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.outside.unguarded import seen_without_rows
 from graphmend.transforms.legality.rows.kinds import has_rows
-from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask, nonzero_of
-from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
+from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, Positions, positions_found
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -57,32 +59,13 @@ _COUNTED = (
 _CAST = Difference("exception", "what is stored is cast to the dtype that it is stored in, where a store may raise")
 
 
-#: they make a line of a column; `squeeze()` makes something else of a single place
-_FLAT: tuple[tuple[str, list[object]], ...] = (
-    ("squeeze", [-1]),
-    ("squeeze", [1]),
-    ("flatten", []),
-    ("view", [-1]),
-    ("reshape", [-1]),
-)
-
-
 class NotByRowsError(Exception):
     """The rows are used otherwise; the message is the sentence to refuse with."""
 
 
-class _Positions(NamedTuple):
-    """The positions of a mask, a name for each of its dimensions."""
-
-    names: list[str]
-    mask: ast.expr
-    maybe_more: bool = False
-    """May the mask have more dimensions?"""
-
-
 @asks("effects", "domain", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    positions = _positions(facts)
+    positions = positions_found(facts)
     if positions is None:
         return None
     try:
@@ -98,42 +81,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "compute every row under the mask", facts, make, region.differences)
 
 
-def _positions(facts: FunctionFacts) -> _Positions | None:
-    """The statement that binds positions, and nothing else."""
-    statement, node = facts.statement, facts.node
-    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(node, ast.expr)):
-        return None
-    found = nonzero_of(facts, node)
-    if found is None or not is_tensor(facts, found.mask):
-        return None
-    target, value = statement.targets[0], statement.value
-    mask = facts.value(found.mask)
-    rank = mask.rank if isinstance(mask, Tensor) else None
-    if isinstance(target, ast.Tuple) and value is node and found.as_tuple and 1 <= len(target.elts) <= 2:
-        names = [e.id for e in target.elts if isinstance(e, ast.Name)]
-        return _Positions(names, found.mask) if len(names) == len(target.elts) else None
-    if not (isinstance(target, ast.Name) and rank in (None, 1)):
-        return None
-    match value:
-        case ast.Subscript(value=inner, slice=index) if inner is node and found.as_tuple and constant(index) == 0:
-            pass
-        case ast.Call(func=ast.Attribute(value=inner, attr=attr), args=args) if (
-            inner is node and not found.as_tuple and (attr, [constant(a) for a in args]) in _FLAT
-        ):
-            pass
-        case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), column])) if (
-            inner is node and not found.as_tuple and constant(column) == 0
-        ):
-            pass
-        case _:
-            return None
-    return _Positions([target.id], found.mask, rank is None)
-
-
 class _Region:
     """The statements from the one that binds positions to the last one that uses them."""
 
-    def __init__(self, facts: FunctionFacts, positions: _Positions) -> None:
+    def __init__(self, facts: FunctionFacts, positions: Positions) -> None:
         self._facts, self._code, self._positions = facts, Code(facts.source), positions
         self._picks: dict[ast.expr, str] = {}
         self._kinds = PickedRows(facts, self._picks, flat=len(positions.names) == 1 and not positions.maybe_more)
@@ -148,6 +99,10 @@ class _Region:
         self._values: list[ast.expr] = []
         self._asked = False
         """Does a question whether there are any positions go?"""
+        self._under: list[ast.stmt] | None = None
+        """Statements that stood under such a question, while further ones do."""
+        self._kept_under: list[ast.stmt] = []
+        """Those of them that stay as they are."""
         self._flattened: dict[ast.AST, ast.Call] = {}
         """`T[None, rows]`, and the call that takes the first dimension away again."""
         block = facts.body_of(facts.statement)
@@ -160,6 +115,8 @@ class _Region:
         self._take(self.old[1:])
         rest = behind[len(self.old) - 1 :]
         self._take_rest(rest)
+        if self._under is not None:  # a `continue` skipped the end of the loop's body as well
+            self._no_more_guarded(behind[len(self.old) - 1 :])
         if not self._stores:
             raise NotByRowsError("what is computed of the rows is not stored at their positions")
         if self._flattened and not self._asked:  # where sizes are captured, fewer rows are computed
@@ -198,19 +155,33 @@ class _Region:
             self.old.append(rest[0])
             rest = rest[1:]
 
+    def _no_more_guarded(self, rest: Sequence[ast.stmt] = ()) -> None:
+        """Refuses where something that stood under a question would be seen to run without rows."""
+        if why := seen_without_rows(self._facts, [*self._kept_under, *rest], [*(self._under or ()), *rest]):
+            raise NotByRowsError(why)
+        self._under, self._kept_under = None, []
+
     def _one(self, statement: ast.stmt) -> None:
         facts, names = self._facts, {*self._positions.names}
+        if self._under is not None:
+            self._under.append(statement)
+            self._kept_under += [] if reads(statement) & (names | {*self._kinds.rows}) else [statement]
         if not reads(statement) & (names | {*self._kinds.rows}):
             self._parts.append(statement)
             return
         match statement:
-            case ast.If(test=test, body=[ast.Continue()], orelse=[]) if asks_if_empty(test, names):
-                self._asked = True
+            case ast.If(test=test, body=[ast.Continue()], orelse=[]) if asks_if_empty(test, names) and isinstance(
+                facts.parent(statement), (ast.For, ast.While)
+            ):
+                self._asked, self._under = True, self._under or []
                 self.differences.append(_ZEROS)
             case ast.If(test=test, body=body, orelse=[]) if asks_if_any(test, names):
+                inner, self._under = self._under is None, self._under or []
                 self._asked = True
                 self.differences.append(_ZEROS)
                 self._take(body)
+                if inner:
+                    self._no_more_guarded()
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=out, attr="index_add_"), args=[dim, ast.Name(id=at), value], keywords=[]
