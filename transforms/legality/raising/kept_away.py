@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Static, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.qualified_names import qualified
@@ -31,6 +32,8 @@ _BY_VALUE: dict[str, tuple[int, ...]] = {
     "narrow": (2, 3),
 }
 _KEYWORDS = frozenset("index indices target start length repeats other exponent".split())
+#: the same for layers
+_LAYERS = {"Embedding": 0, "EmbeddingBag": 0}
 _LOSSES = ("cross_entropy", "nll_loss")
 #: a test that asks these is about what they are made of
 _SAYS = known.REDUCTIONS | known.CASTS | known.TESTS | frozenset("max min amax amin aminmax".split())
@@ -94,6 +97,12 @@ def _decisive(facts: FunctionFacts, node: ast.expr) -> Iterator[set[str]]:
 
 
 def _of_call(facts: FunctionFacts, node: ast.Call) -> Iterator[set[str]]:
+    called = facts.value(node.func)
+    if isinstance(called, ExternalInstance) and called.cls.startswith("torch.nn."):
+        position = _LAYERS.get(called.cls.rpartition(".")[2])
+        if position is not None and len(node.args) > position:
+            yield _values(facts, node.args[position])
+        return
     folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
     if folder not in known.FUNCTIONAL:
         return
