@@ -58,8 +58,8 @@ Rows that get slower or fail, and why:
 * `qwen2-audio`: its graph takes the token ids of a batch for known, so that it is compiled again for other ids (three
   graphs for two batches). With many batches that costs more than the breaks did: `--batches` of `graphmend verify`
   shows it, and such a model is better run as it is.
-* `sam`: its break, a branch on the sum of a prompt, is not mended, so that it gains nothing. The side that joins tensors
-  was a graph of its own behind `select`, which is not offered there any more; this row was measured before.
+* `sam`: its break, a branch on the sum of a prompt, is not mended, so that it gains nothing. The side that joins
+  tensors was a graph of its own behind `select`, which is not offered there any more; this row was measured before.
 * `longformer-base-4096` and `smolvlm` raised when mended. A number that a tensor decides was kept in the graph and a
   size depends on it there; TorchDynamo traces that, and AOTAutograd (`smolvlm`) or Inductor (`longformer-base-4096`)
   refuses to compile it. Such a graph goes back to the program's own code now, and both models run; they were not
