@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.check import Result
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code.text_edits import apply, regions
+from graphmend.transforms.code.text_edits import apply, cross, regions
 from graphmend.transforms.fix import Fix, TextEdit, Unmendable
 from graphmend.transforms.offers import Applied
 from graphmend.transforms.permitted import Permitted, Place
@@ -275,7 +275,9 @@ class Run:
                 here = (c for c in chosen if c.finding.path == path and c.edits == choice.edits)
                 if (same := next(here, None)) is not None:  # one for several findings; some of them may live on in it
                     same.answers.append(choice.answers[0]._replace(fix=same.fix))
-                elif all(_apart(e, other) for e in choice.edits for other in edits):
+                elif all(_apart(e, other) for e in choice.edits for other in edits) and not any(
+                    c.finding.path == path and cross(c.edits, choice.edits) for c in chosen
+                ):
                     edits += [e for e in choice.edits if e not in edits]
                     chosen.append(choice)
         return chosen

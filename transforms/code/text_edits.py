@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.syntax.source import Source
 
+_IMPORT = re.compile(r"\s*(import|from)\s")
+_BINDING = re.compile(r"^\s*([^\W\d]\w*) = ", re.MULTILINE)
+
 #: stands in new code for a list of statements that already exist
 HOLE = "__statements_{}__"
 
@@ -189,3 +192,18 @@ def deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
         behind = edit.span.end_column + len(rest) - len(rest.lstrip())
         return TextEdit(edit.span._replace(end_column=behind), "")
     return TextEdit(edit.span._replace(column=0, end_line=edit.span.end_line + 1, end_column=0), "")
+
+
+def cross(one: Sequence[TextEdit], other: Sequence[TextEdit]) -> bool:
+    """Do two sets of edits bind one name, where the lines of the one lie among those of the other? Each has looked for
+    a name that is free in the text without the other.
+    """
+    (names, (first, last)), (others, (start, end)) = _bound(one), _bound(other)
+    return bool(names & others) and first <= end and start <= last
+
+
+def _bound(edits: Sequence[TextEdit]) -> tuple[set[str], tuple[int, int]]:
+    """The names that statements in edits bind, and the first and the last line of all but imports."""
+    own = [edit for edit in edits if not _IMPORT.match(edit.text)]
+    names = {name for edit in own for name in _BINDING.findall(edit.text)}
+    return names, (min((e.span[0] for e in own), default=0), max((e.span[2] for e in own), default=0))
