@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.syntax.source import Source
 
 _IMPORT = re.compile(r"\s*(import|from)\s")
-_BINDING = re.compile(r"^\s*([^\W\d]\w*) = ", re.MULTILINE)
+_BINDING = re.compile(r"^\s*(?:for )?([^\W\d]\w*(?:, [^\W\d]\w*)*) (?:=|in) ", re.MULTILINE)
 
 #: stands in new code for a list of statements that already exist
 HOLE = "__statements_{}__"
@@ -205,5 +205,5 @@ def cross(one: Sequence[TextEdit], other: Sequence[TextEdit]) -> bool:
 def _bound(edits: Sequence[TextEdit]) -> tuple[set[str], tuple[int, int]]:
     """The names that statements in edits bind, and the first and the last line of all but imports."""
     own = [edit for edit in edits if not _IMPORT.match(edit.text)]
-    names = {name for edit in own for name in _BINDING.findall(edit.text)}
+    names = {name for edit in own for bound in _BINDING.findall(edit.text) for name in bound.split(", ")}
     return names, (min((e.span[0] for e in own), default=0), max((e.span[2] for e in own), default=0))

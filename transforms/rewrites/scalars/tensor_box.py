@@ -186,9 +186,11 @@ def _text(facts: FunctionFacts, imports: Imports, box: _Box, value: ast.expr, pa
     for behind, part in box.slices.items():
         size = f"{place}.shape[{-1 - behind}]"
         test = inside_slice(facts, imports, part, tensor, size)
-        tests.append(f"({test}).reshape({', '.join(['-1', *['1'] * behind])})" if behind else f"({test})")
+        if behind:
+            test = f"({test}).reshape({', '.join(['-1', *['1'] * behind])})"
+        tests.append(f"({test})" if len(box.slices) > 1 and not behind else test)
     name = fresh(facts, "inside", taken)
-    lines.append(f"{name} = {' & '.join(tests) if len(tests) > 1 else tests[0].removeprefix('(').removesuffix(')')}")
+    lines.append(f"{name} = {' & '.join(tests)}")
     changes: dict[ast.expr, str] = {}
     for node, found in parts.items():
         changes[node] = found.text
