@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
-    from graphmend.transforms.fix import Difference
+    from graphmend.transforms.fix import Difference, Fix
 
 
 class OtherFiles(Protocol):
@@ -104,21 +104,23 @@ class Outcome:
     """Those that stay, and why."""
     along: dict[tuple[str, str], tuple[Difference, ...]]
     """How mends differ that are made after another one, which is there for them: by that one's finding and title."""
+    finally_by: dict[str, Fix]
+    """The unsafe mend that removes what safe mends only wrote otherwise, by the finding as it was at first."""
 
 
-def _kept(before: Sequence[Finding], after: Iterable[Finding]) -> set[str]:
-    """The keys of the findings that are still there, with those whose code a mend wrote otherwise: a test that has a
-    name now breaks as it did.
+def _kept(before: Sequence[Finding], after: Iterable[Finding]) -> dict[str, str]:
+    """The findings that are still there, with those whose code a mend wrote otherwise (a test that has a name now
+    breaks as it did): their keys, and those that they have now.
     """
     after = list(after)
-    keys = {finding.key for finding in after}
-    known = {finding.key for finding in before}
-    gone = [finding for finding in before if finding.key not in keys]
-    for new in (finding for finding in after if finding.key not in known):
+    found = {finding.key for finding in after}
+    keys = {finding.key: finding.key for finding in before if finding.key in found}
+    gone = [finding for finding in before if finding.key not in found]
+    for new in (finding for finding in after if finding.key not in keys):
         same = next((g for g in gone if (g.code, g.function) == (new.code, new.function)), None)
         if same is not None:
             gone.remove(same)
-            keys.add(same.key)
+            keys[same.key] = new.key
     return keys
 
 
@@ -136,20 +138,28 @@ def outcome(
     before = [finding.key for finding in found]
     run.to_the_end(unsafe=False)
     narrowed = frozenset(one.finding.key for one in run.applied if one.fix.narrows)
-    behind = _kept(found, run.state.findings(source.path))
+    behind, safely = _kept(found, run.state.findings(source.path)), len(run.applied)
     permitted = run.to_the_end(unsafe=True)
     left = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
     still = _kept(found, run.state.findings(source.path))
     return Outcome(
         frozenset(key for key in before if key not in behind),
         frozenset(key for key in before if key in behind and key not in still),
-        narrowed & behind,
+        narrowed & behind.keys(),
         {key: left.get(key, "") for key in before if key in still},
         {
             (first.finding.key, first.fix.title): tuple(dict.fromkeys(d for one in behind for d in one.fix.differences))
             for first, behind in run.chains
         },
+        _finally_by(behind, still, run.applied[safely:]),
     )
+
+
+def _finally_by(behind: Mapping[str, str], still: Container[str], unsafe: Sequence[Applied]) -> dict[str, Fix]:
+    """By which unsafe mend each finding goes that safe mends wrote otherwise and left, where one says so."""
+    by = {one.finding.key: one.fix for one in unsafe}
+    written_otherwise = ((key, now) for key, now in behind.items() if key != now and key not in still)
+    return {key: by[now] for key, now in written_otherwise if now in by}
 
 
 class OneFile:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from graphmend.workspace.notebooks import reading
 
 class AnalysedFile:
     """`compiled` names targets that count as compiled; `python` is the interpreter whose torch is meant; `texts`
-    stand in for files on disk.
+    stand in for files on disk, as they are when a module is read.
     """
 
     def __init__(
@@ -29,11 +28,11 @@ class AnalysedFile:
         configuration: Configuration,
         python: str | None = None,
         compiled: tuple[str, ...] = (),
-        texts: Mapping[str, str] | None = None,
+        texts: dict[str, str] | None = None,
     ) -> None:
         self.path = path
         self.configuration = configuration
-        self._texts = dict(texts or {})
+        self._texts = texts if texts is not None else {}
         self.interpreter = interpreter_for(python, package_root(path))
         self.settings = replace(configuration.settings(self.interpreter.torch_version), compiled=compiled)
 

@@ -160,7 +160,29 @@ class Checker:
             return
         finally:
             project.forget(source.path)
-        report.items[:] = [_tried(item, found) for item in report.items]
+        report.items[:] = [self._tried(item, found) for item in report.items]
+
+    def _tried(self, item: ReportedFinding, found: Outcome) -> ReportedFinding:
+        """A finding with the offers that would be made."""
+        key, shown = item.finding.key, tuple(o for o in item.offers if o.applicability == "display")
+        narrowing = tuple(o for o in item.offers if o.narrows and key in found.narrowed)
+        made: Applicability | None = "safe" if key in found.safe else "unsafe" if key in found.unsafe else None
+        if made is None:
+            if len(shown) == len(item.offers):
+                return item
+            reason = found.left.get(key) or "no mend removes the break"
+            return replace(item, offers=narrowing + shown, refusal=None if shown else item.refusal or reason)
+        offers = item.offers
+        if made == "unsafe" and (last := found.finally_by.get(key)) is not None:  # what it offers itself is not enough
+            offers = (
+                self._offer(last)._replace(edits=(), behind=True),
+                *(o for o in offers if o.applicability != "safe"),
+            )
+        offers = tuple(o if made == "safe" or o in narrowing else _along(o) for o in offers)
+        offers = tuple(_and_what_follows(o, found.along.get((key, o.message), ())) for o in offers)
+        if made not in {o.applicability for o in offers if o not in narrowing}:
+            offers = (Offer(made, WITH_ANOTHER, "it is made by that mend", behind=True), *offers)
+        return replace(item, offers=offers, refusal=None)
 
     def _offer(self, fix: Any) -> Offer:
         from graphmend.transforms.fix import Unmendable
@@ -255,23 +277,6 @@ class Checker:
             return None
         options = repr((sorted(configuration.values.items()), self.plan.mends, self.plan.edits))
         return digest(str(path), options), digest(text.data, str(configuration.root), around)
-
-
-def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
-    """A finding with the offers that would be made."""
-    key, shown = item.finding.key, tuple(o for o in item.offers if o.applicability == "display")
-    narrowing = tuple(o for o in item.offers if o.narrows and key in found.narrowed)
-    made: Applicability | None = "safe" if key in found.safe else "unsafe" if key in found.unsafe else None
-    if made is None:
-        if len(shown) == len(item.offers):
-            return item
-        reason = found.left.get(key) or "no mend removes the break"
-        return replace(item, offers=narrowing + shown, refusal=None if shown else item.refusal or reason)
-    offers = tuple(o if made == "safe" or o in narrowing else _along(o) for o in item.offers)
-    offers = tuple(_and_what_follows(o, found.along.get((key, o.message), ())) for o in offers)
-    if made not in {o.applicability for o in offers if o not in narrowing}:
-        offers = (Offer(made, WITH_ANOTHER, "it is made by that mend"), *offers)
-    return replace(item, offers=offers, refusal=None)
 
 
 def _along(offer: Offer) -> Offer:

@@ -32,6 +32,8 @@ class Offer(NamedTuple):
     """The kinds of ways in which a mended program may differ, without repetition."""
     narrows: bool = False
     """The break goes for some values that are known while tracing, and stays for others."""
+    behind: bool = False
+    """It is made after another mend, or with that of another break, which was tried in its file, for any caller."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,9 @@ def _item(data: dict[str, Any]) -> ReportedFinding:
     offers = (
         Offer(
             *(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits)),
-            *(tuple(kinds), narrows),
+            *(tuple(kinds), narrows, behind),
         )
-        for applicability, message, reason, edits, kinds, narrows in data["offers"]
+        for applicability, message, reason, edits, kinds, narrows, behind in data["offers"]
     )
     return ReportedFinding(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
 

@@ -13,7 +13,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.cli.adoption.baseline import entry
-from graphmend.cli.checking.file_report import WITH_ANOTHER, FileReport, Offer, ReportedFinding
+from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.transforms.fix import joined_reason, offered_by_both
 from graphmend.workspace.config import Configuration, Configurations
@@ -52,7 +52,7 @@ def _joined(one: ReportedFinding, other: ReportedFinding) -> ReportedFinding:
     if other.finding.region == "compiled" and one.finding.region == "assumed":
         one, other = other, one
     pairs = offered_by_both(one.offers, other.offers, lambda offer: offer.message)
-    tried = (offer for offer in (*one.offers, *other.offers) if offer.message == WITH_ANOTHER)
+    tried = (offer for offer in (*one.offers, *other.offers) if offer.behind)
     offers = tuple(dict.fromkeys((*tried, *(_joined_offer(*pair) for pair in pairs))))
     return replace(one, offers=offers, refusal=None if offers else one.refusal or other.refusal)
 

@@ -231,7 +231,7 @@ def _where_it_breaks(path: str, before: Report) -> tuple[str, ...]:
 def _mended_text(path: str, changed: int, names: tuple[str, ...], options: Options) -> Mending | None:
     """The mended text of a file, kept for the next target that reaches it; None where nothing changes."""
     text = Static(Path(path), _configurations(options.accept), options.python, names)
-    mending = text.mended(options.unsafe, further=False)
+    mending = text.mended(options.unsafe, further=False, callers=False)
     return mending if mending.text != text.source.text else None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.syntax.source import Source
 from graphmend.cli.failures import UsageError
 from graphmend.cli.places import row
 from graphmend.dynamo.merge import merge, same_file
@@ -57,20 +58,52 @@ class Static(AnalysedFile):
         except files.FileProblem as problem:
             raise UsageError(f"{self.path}: {problem}") from None
 
-    def mended(self, unsafe: bool, *, further: bool = True) -> Mending:
-        """The text with every permitted mend applied; the text as it is where none applies. How many more unsafe ones
-        there are takes as long again, and is left out where it is not asked for.
+    def mended(self, unsafe: bool, *, further: bool = True, callers: bool = True) -> Mending:
+        """The text with every permitted mend applied, those that only `callers` ask for as well, as `check --fix` makes
+        them; the text as it is where none applies. How many more unsafe ones there are takes as long again, and is left
+        out where it is not asked for.
         """
         from graphmend.transforms.mend import mend_all
 
         accept = self.configuration["accept"]
         done = mend_all(self.source, self.project, self.settings, unsafe=unsafe, accept=accept)
-        made = list(self._named(done.applied))
-        kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
+        source, applied = done.source, done.applied
+        if callers:
+            source, applied = self._for_callers(source, applied, unsafe=unsafe)
+        made = list(self._named(applied))
+        kinds = tuple(dict.fromkeys(each.kind for one in applied for each in one.fix.differences))
         if unsafe or not further:
-            return Mending(done.source.text, len(made), 0, kinds, len(done.applied))
-        more = mend_all(done.source, self.project, self.settings, unsafe=True)
-        return Mending(done.source.text, len(made), sum(1 for _ in self._named(more.applied)), kinds, len(done.applied))
+            return Mending(source.text, len(made), 0, kinds, len(applied))
+        more = mend_all(source, self.project, self.settings, unsafe=True)
+        left = self._for_callers(more.source, more.applied, unsafe=True)[1] if callers else more.applied
+        return Mending(source.text, len(made), sum(1 for _ in self._named(left)), kinds, len(applied))
+
+    def _for_callers(self, source: Source, applied: list[Applied], *, unsafe: bool) -> tuple[Source, list[Applied]]:
+        """A mended text with the mends that the files ask for that import it."""
+        from graphmend.cli.verifying.with_callers import mended_for
+
+        texts = {source.path: source.text}
+        callers = [
+            AnalysedFile(path, self._configurations.of_file(path), self._python, texts=texts)
+            for path in self._importing
+        ]
+        callers = [caller for caller in callers if self._finds_here(caller)]
+        if not callers:
+            return source, applied
+        mended, more = mended_for(source, self, callers, texts, unsafe=unsafe)
+        return mended, [*applied, *more]
+
+    def _finds_here(self, caller: AnalysedFile) -> bool:
+        """Whether the check of another file finds something in this one."""
+        try:
+            return any(same_file(path, self.source.path) for path in caller.look(caller.source).elsewhere)
+        except files.FileProblem:
+            return False
+
+    @cached_property
+    def _importing(self) -> list[Path]:
+        found = all_importers([self.path], MANY)
+        return found if len(found) <= MANY else []
 
     def _named(self, applied: list[Applied]) -> Iterator[Applied]:
         return (each for each in applied if each.finding.path == self.source.path and self._in_target(each.finding))
@@ -90,8 +123,7 @@ class Static(AnalysedFile):
     def _findings(self) -> list[Finding]:
         """The findings in the file: of its own check, and of those of the files that import it, as `check` has them."""
         found = {(each.span, each.code): each for each in check(self.source, self.project, self.settings).findings}
-        importing = all_importers([self.path], MANY)
-        for path in importing if len(importing) <= MANY else ():
+        for path in self._importing:
             caller = AnalysedFile(path, self._configurations.of_file(path), self._python)
             try:
                 elsewhere = caller.look(caller.source).elsewhere

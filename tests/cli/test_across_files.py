@@ -327,3 +327,50 @@ def test_verify_checks_each_caller_with_its_own_settings(folder: Path, settings:
     (package / "train" / "graphmend.toml").write_text(settings)
     judged = Static(package / "helper.py", Configurations(), None).judged(Report(str(package / "helper.py")))
     assert [each.finding.code for each in judged] == codes
+
+
+LIMITED = """\
+import torch
+from torch import nn
+
+
+def _report(h, limit):
+    if limit > 10:
+        print("large", limit)
+    return h * 2
+
+
+class Net(nn.Module):
+    def forward(self, x, limit):
+        return _report(x + 1, limit)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--unsafe-fixes"]])
+def test_verify_mends_what_check_does(run: Run, folder: Path, options: list[str]) -> None:
+    """Only the caller shows that `limit` is a tensor, and so that the branch breaks, too."""
+    (folder / "net.py").write_text(LIMITED)
+    (folder / "train.py").write_text(
+        "import torch\nfrom net import Net\n\nx = torch.ones(2)\ntorch.compile(Net())(x, x.max())\n"
+    )
+    run("check", "--fix", *options, ".")
+    for_check = (folder / "net.py").read_text()
+    (folder / "net.py").write_text(LIMITED)
+    for_verify = Static(folder / "net.py", Configurations(), None, ("Net",)).mended(bool(options)).text
+    statements = [
+        text[text.index("def _report") :].replace("graphmend.runtime.", "") for text in (for_check, for_verify)
+    ]
+    assert statements[0] == statements[1] != LIMITED
+    assert ("emit_if(" in for_verify) is bool(options)
+
+
+def test_a_break_that_safe_mends_only_move_names_the_mend_that_removes_it(run: Run, folder: Path) -> None:
+    (folder / "model.py").write_text(
+        "import torch\n\n\n@torch.compile\ndef normalise(x: torch.Tensor):\n    if x.std() < 1:\n"
+        "        print('flat', x.mean())\n        return x - x.mean()\n    return x / x.std()\n"
+    )
+    branch, line = json.loads(run("check", "--output-format", "json", "model.py").out)
+    assert (branch["code"], branch["fixes"][0]["applicability"]) == ("GM101", "unsafe")
+    assert "emit" not in branch["fixes"][0]["message"]
+    assert branch["fixes"][0]["differences"], "an unsafe mend says in what it differs"
+    assert (line["code"], line["fixes"][0]["applicability"]) == ("GM201", "safe")

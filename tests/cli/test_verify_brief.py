@@ -89,3 +89,12 @@ def test_a_break_of_two_targets_is_told_whole_once(tmp_path: Path, monkeypatch: 
         assert out.getvalue().count("splits the graph, as above") == 1 - verbose
         assert ("also with all zeros (ValueError)" in out.getvalue()) is not verbose
         assert ("zeros are none" in out.getvalue()) is verbose
+
+
+@pytest.mark.parametrize(("torch", "lines"), [("2.13.0+cpu", 0), ("2.13.0", 1)])
+def test_that_a_run_was_on_the_cpu_is_told_once(tmp_path: Path, torch: str, lines: int) -> None:
+    target = TargetReport("Net", "checked", origin="synthesised", device="cpu", inputs="Net()(torch.randn(2))")
+    report = Report(str(tmp_path / "net.py"), torch=torch, targets=(target,), note="no CUDA device is available")
+    out = io.StringIO()
+    full.write([report], [[]], [None], out)
+    assert out.getvalue().count("on the CPU: ") == lines

@@ -109,8 +109,12 @@ def test_does_no_harm(checks: Checks, write: Callable[..., Path], code: str) -> 
 
 @pytest.mark.parametrize("code", ["while True: pass", "time.sleep(60)", "os.kill(os.getpid(), signal.SIGSTOP)"])
 def test_takes_too_long(checks: Checks, write: Callable[..., Path], code: str) -> None:
-    report = checks(write(HEAD + code + "\n" + FINE), timeout=0.7)
-    assert report.problem == "no answer in the time allowed, while importing model.py"
+    path = write(HEAD + code + "\n" + FINE)
+    for patience in (0.7, 3.0, 12.0):  # a busy machine may need longer to get as far as the import
+        problem = checks(path, timeout=patience).problem
+        if problem is not None and "importing" in problem:
+            break
+    assert problem == "no answer in the time allowed, while importing model.py"
 
 
 def test_a_search_whose_time_is_over_tells_what_was_tried(checks: Checks, write: Callable[..., Path]) -> None:

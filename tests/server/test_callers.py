@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
-from .editor import Editor
+from .conftest import Start
+from .editor import Editor, capabilities
 
 pytestmark = pytest.mark.asyncio
 
@@ -100,3 +101,23 @@ async def test_a_compiled_child_does_not_silence_its_parent(editor: Editor, tmp_
     ).replace("if x.sum", "x = self.net(x)\n        if x.sum")
     uri = editor.open(tmp_path / "one.py", text)
     assert [severity for _, severity in await standings(editor, uri)] == [WARNING, INFORMATION]
+
+
+@pytest.mark.parametrize("opened", [["model.py"], ["trainer.py", "main.py", "model.py"]])
+async def test_opening_a_file_demotes_nothing(start: Start, project: Path, opened: list[str]) -> None:
+    """A finding that the check of the whole folder made is as certain once its file is open, and when it is closed."""
+    editor = await start(client=capabilities(pull=True), options={"settings": {"diagnosticMode": "workspace"}})
+
+    async def closed() -> list[tuple[str, types.DiagnosticSeverity | None]]:
+        reports = (await editor.client.workspace_diagnostic_async(types.WorkspaceDiagnosticParams([]))).items
+        return [(Path(report.uri).name, each.severity) for report in reports for each in report.items]
+
+    await editor.until(lambda: editor.refreshes)  # findings of one file come first, then what other files know of them
+    assert await closed() == [("model.py", WARNING)]
+    uris = [editor.open(project / name) for name in opened]
+    for uri in uris:
+        severities = [each.severity for each in (await editor.pull(uri)).items]
+        assert severities == ([WARNING] if uri.endswith("model.py") else [])
+    for uri in uris:
+        editor.close(uri)
+    assert await closed() == [("model.py", WARNING)]

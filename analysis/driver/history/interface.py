@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.trace import Frame, Trace
     from graphmend.analysis.driver.guards.variation import Place, Variation
 
+#: methods of containers that change how many they hold, or what they hold it by
+CHANGING = frozenset(
+    "add append appendleft clear discard extend insert pop popitem popleft remove setdefault update".split()
+)
+#: by this name a container's last change is noted; no attribute, variable or key has it
+HELD = ""
+
 
 class Recorder(Machine, Protocol):
     """The state of one history."""

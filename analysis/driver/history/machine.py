@@ -32,6 +32,7 @@ from graphmend.analysis.driver.guards.moment import attribute_of
 from graphmend.analysis.driver.guards.trace import Frame, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
 from graphmend.analysis.driver.history import flow, forms, layers, tensors, torch_calls, traced_calls
+from graphmend.analysis.driver.history.interface import CHANGING, HELD
 from graphmend.analysis.driver.history.numbers import arithmetic
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class HistoryMachine(DriverMachine):
         return Place(node, scope.function, scope.module, self.trace is not None)
 
     def write(self, owner: Atom | Scope, name: str) -> Place | None:
-        """Where an attribute or a variable was set last."""
+        """Where an attribute or a variable was set last; under the name `HELD`, where a container was changed last."""
         return self._writes.get((id(owner), name))
 
     @contextmanager
@@ -144,6 +145,8 @@ class HistoryMachine(DriverMachine):
                 self.trace.touch_all(values)
         if self.trace is not None and atom is not None:
             self.trace.touch(atom)
+        if isinstance(atom, Method) and isinstance(atom.receiver, Object) and atom.name in CHANGING:
+            self._writes[id(atom.receiver), HELD] = self.place(node, scope)
         made = torch_calls.external(self, atom, arguments, keywords, node, scope)
         if made is None:
             made = traced_calls.call(self, atom, arguments, keywords, node, scope)
@@ -195,7 +198,7 @@ class HistoryMachine(DriverMachine):
 
     def set_item(self, owner: Object, key: object, target: ast.expr, scope: Scope) -> None:
         """Note where an item is set."""
-        self._writes[id(owner), repr(key)] = self.place(target, scope)
+        self._writes[id(owner), repr(key)] = self._writes[id(owner), HELD] = self.place(target, scope)
 
     def _bind(self, name: str, values: Values, scope: Scope) -> None:
         super()._bind(name, values, scope)

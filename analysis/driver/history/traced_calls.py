@@ -30,6 +30,7 @@ from graphmend.analysis.driver.guards.moment import Moment
 from graphmend.analysis.driver.guards.trace import Frame, Guard, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
 from graphmend.analysis.driver.history import layers
+from graphmend.analysis.driver.history.interface import HELD
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -314,6 +315,9 @@ def _report(
 ) -> None:
     owner, name = _owner(m, moment, failed.path)
     write = m.write(owner, name) if owner is not None else None
+    if write is not None and failed.path[-1][0] in ("length", "keys", "contains"):
+        changed = (m.write(held, HELD) for held in moment.values(failed.path[:-1]))
+        write = next(filter(None, changed), write)
     site = compiled.site
     if failed.path == _BACKEND:
         write = Place(site.node, site.function, site.module)

@@ -73,6 +73,23 @@ def calls():
         """
 import torch
 
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.losses = []
+
+    def forward(self, x):
+        self.losses.append(x.mean())
+        return x * 2
+
+def calls():
+    net = torch.compile(Net())
+    for i in range(3):
+        net(torch.ones(4))
+""",
+        """
+import torch
+
 @torch.compile
 def loss(batch):
     out = batch["x"] * 2
@@ -93,4 +110,7 @@ def calls():
         variation = event.variation
         if variation.kind not in ("length", "keys", "contains"):
             return None
-        return Break(None, fill=variation.filled(), effect="recompiles")
+        advice = ""
+        if variation.write is not None and variation.write.traced:
+            advice = "Return what is to be kept, and put it into the container behind the compiled call."
+        return Break(None, fill=variation.filled(), effect="recompiles", advice=advice)

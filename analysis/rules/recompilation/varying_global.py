@@ -77,4 +77,6 @@ def calls():
         variation = event.variation
         if variation.path[0][0] != "global" or (variation.write is not None and variation.write.traced):
             return None
+        if variation.kind in ("length", "keys", "contains"):  # what it holds differs: `varying-container`
+            return None
         return Break(None, fill=variation.filled(), effect="recompiles")

@@ -125,7 +125,7 @@ def write(
         if any(target.problem is None for target in report.targets):
             _judged(findings, report.path, out)
     for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
-        if note:
+        if note and not all(r.torch.endswith("+cpu") for r in reports if r.note == note):  # the version says it already
             out.write(f"on the CPU: {note}\n")
     for remark in dict.fromkeys(r.remark for r in reports if r.remark):
         out.write_whole(f"{remark}\n")
