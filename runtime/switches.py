@@ -126,7 +126,7 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                     # operations that take a tensor for a number make symbols that only the backend sees
                     if attempt.is_plain and not isinstance(error, BackendCompilerFailed):
                         raise
-                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                    reason = _first_line(error)
                 else:
                     if result.guarded_code is not None:
                         attempt.done(result.guarded_code.guard_manager)
@@ -134,9 +134,14 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                     reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
                     if attempt.is_plain or not reason.startswith(_GIVEN_UP):
                         return result
-            if not plan.release(attempt.candidates(), reason):
-                plan.give_up()
+            attempt.yields(reason)
         with attempts.suspended():
             return original(self, frame, *args, **kwargs)
 
     return convert
+
+
+def _first_line(error: BaseException) -> str:
+    """What went wrong, in a line; of a backend's failure what the backend said."""
+    error = getattr(error, "inner_exception", error)
+    return f"{type(error).__name__}: {error}".splitlines()[0]

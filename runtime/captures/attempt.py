@@ -53,6 +53,8 @@ class Plan:
 
     code: CodeType
     released: set[Site] = field(default_factory=set)
+    refused: set[Site] = field(default_factory=set)
+    """Operations that no backend can take, at which the graph breaks."""
     is_plain: bool = False
     """Is nothing captured at all?"""
     is_parted: bool = False
@@ -81,9 +83,19 @@ class Plan:
             return False
         return (specialise or not self.is_parted) and self.compilations.get(converter, 0) < COMPILATIONS
 
-    def give_up(self) -> None:
+    def refuse(self, site: Site, reason: str) -> bool:
+        """From now on the graph breaks at the operation at `site`. False where it did so already."""
+        if site in self.refused:
+            return False
+        self.refused.add(site)
+        _note(Note(site.code.co_filename, site.line, site.code.co_name, reason))
+        return True
+
+    def give_up(self, reason: str = "") -> None:
         """From now on the frame is compiled as without us."""
         self.is_plain = True
+        if reason and not any(each.path == self.code.co_filename and each.reason == reason for each in taken_back):
+            _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, reason))
 
 
 def _note(note: Note) -> None:
@@ -116,6 +128,12 @@ class Attempt:
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
     """Symbols that the operation at hand asked for their values, in vain. One that it could do without is none."""
+    operations: dict[str, tuple[Any, Site]] = field(default_factory=dict)
+    """What each operation of the graph calls, and where that stands in the program, by the operation's name."""
+    compiles: bool = False
+    """Is a backend at work? What is learned then is in no graph, by which backends keep what they have compiled."""
+    failing: Site | None = None
+    """The operation at which a backend's own tracing failed."""
     recovery: Any = None
     """What to do where the graph fails when it runs; None where the graph captures nothing."""
 
@@ -129,6 +147,18 @@ class Attempt:
             return False
         self.sites.update(dict.fromkeys(symbols, site))
         return True
+
+    def adds(self, tx: Any, node: Any) -> bool:
+        """An operation comes into the graph. False where it must not."""
+        site = _site(tx)
+        self.operations[node.name] = node.target, site
+        return site not in self.plan.refused
+
+    def fails(self, node: Any) -> None:
+        """A backend's own tracing failed at an operation."""
+        target, site = self.operations.get(node.name, (None, None))
+        if target is not None and target == node.target:
+            self.failing = site
 
     def needs(self, symbols: Iterable[Any], reason: str) -> None:
         """The values of symbols must be known. Traces again with those released that can be; does nothing else."""
@@ -148,10 +178,13 @@ class Attempt:
         """Was everything done as it would be without us? Then there is no use in tracing the frame again."""
         return not (self.sites or self.used or self.tried)
 
-    def candidates(self) -> set[Site]:
-        """What to release where the frame cannot be compiled: what was needed in vain, or else all."""
+    def yields(self, reason: str) -> None:
+        """The frame cannot be compiled. What was needed in vain is released, or the operation that failed, or all."""
         needed = {self.sites[symbol] for symbol in self.needed if symbol in self.sites}
-        return needed - self.plan.released or set(self.sites.values())
+        if self.plan.release(needed, reason) or (self.failing is not None and self.plan.refuse(self.failing, reason)):
+            return
+        if not self.plan.release(self.sites.values(), reason):
+            self.plan.give_up(reason)
 
     def done(self, guards: Any) -> None:
         """The frame is compiled, and used where `guards` say so."""

@@ -20,10 +20,13 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, free_symbols
 
 from .attempt import Attempt, current
+from .backends import at_work
+from .backends import install as install_in_backends
 from .fallback import with_fallback
 from .recovery import Recovery, Unrecoverable, captured, raising
 
 _KNOWN = "its value must be known while tracing"
+_RAISES = "arithmetic with it may raise"
 
 
 def install() -> Callable[[], None]:
@@ -31,8 +34,10 @@ def install() -> Callable[[], None]:
     evaluate, need = ShapeEnv.evaluate_expr, SymNodeVariable.evaluate_expr
     fake, compiler = variable_builder.get_fake_value, OutputGraph.call_user_compiler  # type: ignore[attr-defined]
     handle = convert_frame.register_bytecode_hook(_falling_back)
+    leave_backends = install_in_backends()
 
     def remove() -> None:
+        leave_backends()
         ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
         SymNodeVariable.evaluate_expr = need  # type: ignore[method-assign]
         variable_builder.get_fake_value = fake  # type: ignore[attr-defined]
@@ -89,6 +94,8 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(node, tx, *args, **kwargs)
         count = len(pending(tx))
         attempt.needed.clear()
+        if not attempt.adds(tx, node):
+            _break(node)
         try:
             value = original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
@@ -138,16 +145,17 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
         if attempt is None:
             return original(self, graph, inputs)
         attempt.recovery = None
-        if not (bound := captured(graph)):
-            return original(self, graph, inputs)
-        attempt.needs(raising(graph), "arithmetic with it may raise")
-        try:
-            recovery = Recovery(graph, functools.partial(_failed, attempt, frozenset(bound)))
-        except Unrecoverable as reason:
-            attempt.needs(bound, str(reason))
-            raise
-        attempt.recovery = recovery
-        return recovery.around(original(self, graph, inputs))
+        bound = captured(graph)
+        if bound:
+            attempt.needs(raising(graph), _RAISES)
+            try:
+                attempt.recovery = Recovery(graph, functools.partial(_failed, attempt, frozenset(bound)))
+            except Unrecoverable as reason:
+                attempt.needs(bound, str(reason))
+                raise
+        with at_work(attempt, ahead=bool(bound)):
+            compiled = original(self, graph, inputs)
+        return attempt.recovery.around(compiled) if bound else compiled
 
     return call_user_compiler
 

@@ -26,7 +26,7 @@ from .fallback import Failed
 LARGEST = 1 << 16
 #: operations that write to their inputs, though no version counts it: the arguments that hold running statistics
 _STATISTICS = frozenset({"batch_norm", "instance_norm"})
-_DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.ipow})
+DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.ipow})
 #: where functions live that change how what follows is computed, and change it back only where nothing fails between
 _MODES = ("torch._functorch", "torch._C._functorch", "torch._dynamo.variables.higher_order_ops")
 #: those of them that leave nothing but levels of functorch's stack, which are taken off again: `torch.vmap`
@@ -56,7 +56,7 @@ def raising(graph: GraphModule) -> set[Any]:
     for node in _nodes(graph):
         if node.op != "call_function" or isinstance(_value(node), torch.Tensor) or _is_asserted_only(node):
             continue
-        if node.target in _DIVISIONS:
+        if node.target in DIVISIONS:
             if not _is_never_zero(node.args[1]):
                 found |= _symbols(node.args[1])
         elif getattr(node.target, "__module__", None) == math.__name__ or _is_conversion(node.target):

@@ -76,7 +76,7 @@ def install() -> Callable[[], None]:
 
 def _specialises() -> bool:
     attempt = current()
-    return attempt is not None and attempt.specialises
+    return attempt is not None and attempt.specialises and not attempt.compiles
 
 
 def _subclasses(kind: Any) -> Iterator[Any]:

@@ -1,0 +1,101 @@
+"""What a real backend does with graphs that capture numbers: it traces them once more, and their backward passes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+switches = pytest.importorskip("graphmend.runtime.switches")
+if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PYTHON:
+    pytest.skip("the switches are measured with other versions", allow_module_level=True)
+
+pytestmark = pytest.mark.torch
+
+MASKS = [torch.arange(6) < n for n in (4, 3, 1, 6)]
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    if not switches.install():
+        pytest.skip("this torch is not known")
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def reasons(function: Callable[..., Any]) -> list[str]:
+    return [reason for _, _, name, reason in switches.taken_back() if name == function.__name__]
+
+
+def x() -> Any:
+    return torch.arange(48.0).reshape(6, 8) / 48
+
+
+def trained(function: Callable[..., Any], *calls: Any, backend: str = "aot_eager") -> list[int]:
+    """How many graphs each call runs. Every call gives the values and the gradients that it gives in plain Python."""
+    executed = [0]
+
+    def count(graph: Any, inputs: Any) -> Any:
+        compiled = torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+        def run(*arguments: Any) -> Any:
+            executed[0] += 1
+            return compiled(*arguments)
+
+        return run
+
+    def one(step: Any, argument: Any) -> Any:
+        value = x().requires_grad_()
+        result = step(value, argument)
+        result.square().mean().backward()
+        return result.detach(), value.grad
+
+    compiled = torch.compile(function, backend=count)
+    numbers = []
+    for argument in calls:
+        executed[0] = 0
+        torch.testing.assert_close(one(compiled, argument), one(function, argument), equal_nan=True)
+        numbers.append(executed[0])
+    return numbers
+
+
+def test_a_gradient_that_divides_by_a_size() -> None:
+    def spread(v: Any, mask: Any) -> Any:
+        rows = v[mask]
+        return (rows - rows.mean(0)) / (rows.std(0) + 1)
+
+    trained(spread, *MASKS)  # where one row is picked, Python divides by zero, and torch's own code does not
+    assert reasons(spread) == ["Raises: a gradient divides by it"]
+
+
+def test_a_gradient_that_asks_for_a_number() -> None:
+    def ordered(v: Any, mask: Any) -> Any:
+        return v[mask].sort(0).values.cumsum(0)
+
+    assert max(trained(ordered, *MASKS)) <= 2
+    assert any("8*u" in reason for reason in reasons(ordered))
+
+
+def test_a_backward_pass_that_a_backend_cannot_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known before the graph is used; and what was compiled for one value is not kept for another."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+    def first(v: Any, count: Any) -> Any:
+        return v[:, : count.max().item()].sum() + v
+
+    trained(first, *(torch.tensor([n, 1]) for n in (3, 2, 5)), backend="inductor")
+
+
+def test_the_graph_breaks_at_the_operation_that_a_backend_cannot_take() -> None:
+    def row(v: Any, count: Any) -> Any:
+        kept = v[: count.min().item()].sum(0)
+        return v[count.max()] * kept  # `v` picked at a tensor: Dynamo takes it, AOTAutograd asks for the number
+
+    assert trained(row, *(torch.tensor([n, 1]) for n in (3, 2, 5))) == [2, 2, 2]
+    assert len(reasons(row)) == 1
+    assert reasons(row)[0].startswith("GuardOnDataDependentSymNode")
