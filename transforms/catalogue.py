@@ -42,6 +42,7 @@ from graphmend.transforms.rewrites.loop_forms import (
     stop_flag,
 )
 from graphmend.transforms.rewrites.mask_forms import expanded_mask, mask_alone
+from graphmend.transforms.rewrites.masks import always_masked
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -106,6 +107,7 @@ _FORMS: tuple[Rewrite, ...] = (
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
+    always_masked.rewrite,
     drop_guard.rewrite,
     empty_guard.rewrite,
     conditional_output.rewrite,

@@ -1,0 +1,382 @@
+"""Where a mask that masks nothing may as well be absent: what takes None for a mask, and tests that ask for None."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.neutral.binding import Binding, binding
+from graphmend.transforms.legality.neutral.elements import Element
+from graphmend.transforms.legality.neutral.uniform import Uniform, enter
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class TellsError(Exception):
+    """Something tells a mask that masks nothing from none; the message says what."""
+
+
+class _Takes(NamedTuple):
+    """A parameter that takes a mask or None."""
+
+    name: str
+    place: int
+    lets: bool
+    """Do bools say what is let through, and not what is masked?"""
+
+
+_SDPA = "torch.nn.functional.scaled_dot_product_attention"
+_FUNCTIONS: dict[str, tuple[_Takes, ...]] = {
+    _SDPA: (_Takes("attn_mask", 3, True),),
+    "torch.nn.functional.multi_head_attention_forward": (
+        _Takes("key_padding_mask", 14, False), _Takes("attn_mask", 16, False),
+    ),
+}  # fmt: skip
+_LAYERS: dict[str, tuple[_Takes, ...]] = {
+    "MultiheadAttention": (_Takes("key_padding_mask", 3, False), _Takes("attn_mask", 5, False)),
+    "TransformerEncoderLayer": (_Takes("src_mask", 1, False), _Takes("src_key_padding_mask", 2, False)),
+    "TransformerEncoder": (_Takes("mask", 1, False), _Takes("src_key_padding_mask", 2, False)),
+    "TransformerDecoderLayer": (
+        _Takes("tgt_mask", 2, False), _Takes("memory_mask", 3, False),
+        _Takes("tgt_key_padding_mask", 4, False), _Takes("memory_key_padding_mask", 5, False),
+    ),
+    "TransformerDecoder": (
+        _Takes("tgt_mask", 2, False), _Takes("memory_mask", 3, False),
+        _Takes("tgt_key_padding_mask", 4, False), _Takes("memory_key_padding_mask", 5, False),
+    ),
+}  # fmt: skip
+_KERNEL = Difference("rounding", "attention under a mask that masks nothing may be computed by another kernel")
+_DEEPEST = 8
+
+
+class Places:
+    """Follows a value that is None, or a mask of one element everywhere, to all that is done with it."""
+
+    def __init__(self, facts: FunctionFacts, seen: frozenset[ast.AST] = frozenset()) -> None:
+        self.facts = facts
+        self.differences: list[Difference] = []
+        self._bound: dict[Binding, Element] = {}
+        self._seen = seen | {facts.function}
+        self._judged: list[ast.AST] = []
+        """Tests for None, with all that they guard."""
+
+    @answers("domain")
+    def follow(self, node: ast.expr, element: Element) -> None:
+        """What takes the value of an expression."""
+        above = self.facts.parent(node)
+        match above:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is node:
+                self.named(name, above, element)
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is node:
+                self.named(name, above, element)
+            case ast.keyword(arg=str(name)):
+                call = self.facts.parent(above)
+                assert isinstance(call, ast.Call)
+                self._given(call, node, name, element)
+            case ast.Call() if node in above.args:
+                self._given(above, node, None, element)
+            case ast.Return():
+                self.returned(element)
+            case ast.IfExp() if node is not above.test:
+                self.follow(above, element)
+            case _:
+                around = above if above is not None else node
+                raise TellsError(f"`{shortened(around)}` may tell it from a mask")
+
+    @answers("domain")
+    def named(self, name: str, by: ast.AST, element: Element) -> None:
+        """A name that a statement binds to the value, on some of its paths at least."""
+        facts = self.facts
+        self._bound[Binding(name, by)] = element
+        inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        for node in _in_order(facts.function):
+            if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+                continue
+            bound = binding(facts, node)
+            if isinstance(bound.by, inner) and bound.by is not facts.function:
+                raise TellsError(f"an inner function reads `{name}`")
+            if bound not in self._bound and any(n is by for n in ast.walk(bound.by)) and bound.by is not facts.function:
+                if bound.looped or sum(_binds(n, name) for n in ast.walk(bound.by)) > 1:
+                    raise TellsError(f"`{name}` is bound in several places")
+                self._bound[bound] = element
+            if bound in self._bound and (by is facts.function or not any(n is node for n in ast.walk(by))):
+                self._read(node, self._bound[bound])
+
+    def _read(self, node: ast.Name, element: Element) -> None:
+        """One read of a name."""
+        facts = self.facts
+        above = facts.parent(node)
+        if isinstance(above, ast.Compare) and _asks_none(above, node) is not None:
+            self._asked(above, node, element)
+        elif not self._under_question(node):
+            self.follow(node, element)
+
+    def _under_question(self, node: ast.Name) -> bool:
+        """Is a read part of what a test for None guards, and judged with it?"""
+        child: ast.AST = node
+        for above in self.facts.ancestors(node):
+            if above in self._judged:
+                return True
+            if isinstance(above, (ast.If, ast.IfExp)) and child is not above.test and _question(above.test, node.id):
+                there = next(n for n in ast.walk(above.test) if isinstance(n, ast.Name) and n.id == node.id)
+                return binding(self.facts, there) == binding(self.facts, node)
+            child = above
+        return False
+
+    # tests for None
+
+    def _asked(self, question: ast.Compare, node: ast.Name, element: Element) -> None:
+        """`mask is None`: both sides have to do the same under a mask that masks nothing."""
+        above, absent = self.facts.parent(question), _asks_none(question, node)
+        if above is not None:
+            self._judged.append(above)
+        match above:
+            case ast.If(test=test, body=body, orelse=orelse) if test is question:
+                none, other = (body, orelse) if absent else (orelse, body)
+                self._statements(above, none, other, node, element)
+            case ast.IfExp(test=test, body=one, orelse=two) if test is question:
+                none_value, value = (one, two) if absent else (two, one)
+                inside = self._inside(node, element)
+                if constant(none_value) is None and isinstance(none_value, ast.Constant):
+                    self._onward(above, inside, value)
+                elif not self._same(inside, none_value, value):
+                    raise TellsError(f"`{shortened(above)}` is not the same under a mask that masks nothing")
+            case _:
+                raise TellsError(f"`{shortened(above or question)}` asks whether there is a mask")
+
+    def _onward(self, node: ast.IfExp, inside: Uniform, value: ast.expr) -> None:
+        element = inside.mask(value)
+        if element is None:
+            raise TellsError(f"`{shortened(value)}` is not known to mask nothing")
+        self.differences += inside.taken
+        self.follow(node, element)
+
+    def _inside(self, node: ast.Name, element: Element) -> Uniform:
+        return Uniform(self.facts, {**self._bound, binding(self.facts, node): element})
+
+    def _statements(
+        self, whole: ast.If, none: list[ast.stmt], other: list[ast.stmt], node: ast.Name, element: Element
+    ) -> None:
+        inside = self._inside(node, element)
+        left = [s for s in other if not self._does_nothing(inside, s, whole, node.id)]
+        none = [s for s in none if not isinstance(s, ast.Pass)]
+        if len(left) != len(none) or not all(
+            self._reduced(inside, s) == self._reduced(inside, n) for s, n in zip(left, none, strict=True)
+        ):
+            raise TellsError(f"`if {shortened(whole.test)}` does something else under a mask that masks nothing")
+        self.differences += inside.taken
+
+    def _does_nothing(self, inside: Uniform, statement: ast.stmt, whole: ast.If, mask: str) -> bool:
+        """Is a statement without effect under a mask that masks nothing?"""
+        match statement:
+            case ast.Pass():
+                return True
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                if name == mask:
+                    found = inside.mask(value)
+                    if found is None:
+                        raise TellsError(f"`{shortened(value)}` is not known to mask nothing")
+                    inside.bound[Binding(name, statement)] = found
+                    self._bound[Binding(name, statement)] = self._bound[Binding(name, whole)] = found
+                    return True
+                if (element := inside.of(value)) is not None and not any(
+                    isinstance(n, ast.Name) and n.id == name and n is not target
+                    for n in ast.walk(self.facts.function)
+                    if not any(n is m for m in ast.walk(whole))
+                ):
+                    inside.bound[Binding(name, statement)] = element
+                    return True
+                kept = self.kept(inside, value)
+                return isinstance(kept, ast.Name) and kept.id == name
+            case ast.AugAssign(target=ast.Name(), op=op, value=value):
+                return _neutral(op, inside.of(value))
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="masked_fill_"), args=[on, _])):
+                return inside.truth(on) is False
+            case ast.Assign(targets=[ast.Subscript(slice=on)]):
+                return inside.truth(on) is False
+        return False
+
+    def _same(self, inside: Uniform, none: ast.expr, value: ast.expr) -> bool:
+        same = self._reduced(inside, value) == self._reduced(inside, none)
+        self.differences += inside.taken
+        return same
+
+    def _reduced(self, inside: Uniform, node: object) -> object:
+        """Code without what does nothing under a mask that masks nothing, as something that compares."""
+        if isinstance(node, list):
+            return [self._reduced(inside, n) for n in node]
+        if not isinstance(node, ast.AST):
+            return node
+        if isinstance(node, ast.expr):
+            node = self.kept(inside, node)
+        fields = dict(ast.iter_fields(node))
+        if isinstance(node, ast.Call):
+            fields["keywords"] = [k for k in node.keywords if not self._gives_none(inside, node, k)]
+        return type(node).__name__, [(name, self._reduced(inside, value)) for name, value in fields.items()]
+
+    def _gives_none(self, inside: Uniform, call: ast.Call, keyword: ast.keyword) -> bool:
+        """Is a mask given that masks nothing, for which its place takes None by itself?"""
+        takes = [one for one in self._takes(call) if one.name == keyword.arg]
+        if not takes:
+            return False
+        if isinstance(keyword.value, ast.Constant) and keyword.value.value is None:
+            return True
+        element = inside.of(keyword.value)
+        if element is None or not _masks_nothing(element, lets=takes[0].lets):
+            return False
+        self._masks(call, keyword.value, takes[0], element)
+        return True
+
+    def kept(self, inside: Uniform, node: ast.expr) -> ast.expr:
+        """What an operation under a mask that masks nothing gives as it was: `s` of `s + 0`, `s.masked_fill(m, v)`."""
+        facts, tensor = self.facts, None
+        match node:
+            case ast.BinOp(left=left, op=op, right=right):
+                if _neutral(op, inside.of(right)):
+                    tensor = left
+                elif isinstance(op, (ast.Add, ast.Mult)) and _neutral(op, inside.of(left)):
+                    tensor = right
+                if tensor is not None:
+                    says = f"`{shortened(node)}` has the dtype that both promote to, and the shape of both"
+                    self.differences += [Difference("dtype", says), Difference("shape", says)]
+            case ast.Call(func=ast.Attribute(value=own, attr="masked_fill"), args=[on, _]) if not node.keywords:
+                tensor = own if inside.truth(on) is False else None
+            case ast.Call(args=[on, one, other]) if qualified(facts, node.func) == "torch.where":
+                truth = inside.truth(on)
+                tensor = None if truth is None else one if truth else other
+            case ast.Call(func=ast.Attribute(value=own, attr="where"), args=[on, _]) if not node.keywords:
+                tensor = own if inside.truth(on) is True else None
+        if tensor is None:
+            return node
+        self.differences += _copies(facts, tensor)
+        return self.kept(inside, tensor)
+
+    # calls
+
+    def _given(self, call: ast.Call, node: ast.expr, keyword: str | None, element: Element) -> None:
+        value = self.facts.value(call.func)
+        for one in self._takes(call):
+            if keyword == one.name or (keyword is None and call.args.index(node) == one.place):
+                self._masks(call, node, one, element)
+                return
+        if isinstance(value, Instance):
+            forward = next((c.methods["forward"] for c in mro(value.info) if "forward" in c.methods), None)
+            value = Function(forward, value) if forward is not None else value
+        if isinstance(value, Function):
+            self._enters(call, node, keyword, value, element)
+            return
+        raise TellsError(f"`{shortened(call)}` may tell it from a mask")
+
+    def _takes(self, call: ast.Call) -> tuple[_Takes, ...]:
+        value, name = self.facts.value(call.func), qualified(self.facts, call.func) or ""
+        if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
+            return _LAYERS.get(value.cls.rpartition(".")[2], ())
+        return _FUNCTIONS.get(name, ())
+
+    def _masks(self, call: ast.Call, node: ast.expr, takes: _Takes, element: Element) -> None:
+        if not _masks_nothing(element, lets=takes.lets):
+            raise TellsError(f"`{shortened(node)}` masks something in `{shortened(call.func)}`")
+        given = {k.arg: k.value for k in call.keywords}
+        causal = given.get("is_causal")
+        if causal is not None and constant(causal) is not False:
+            raise TellsError(f"`{shortened(call)}` takes no mask where it is causal")
+        self.differences.append(_KERNEL)
+        if takes.name == "attn_mask" and "dropout_p" in given and constant(given["dropout_p"]) not in (0, 0.0):
+            self.differences.append(Difference("random", "another kernel of attention may draw other random numbers"))
+        says = (
+            f"a mask that `{shortened(call.func)}` does not take, by shape or dtype, raises where it masks nothing too"
+        )
+        self.differences.append(Difference("exception", says))
+        if element == "nonzero":
+            if "bool" not in kinds(self.facts, node):
+                raise TellsError(f"`{shortened(node)}` is of numbers, which `{shortened(call.func)}` adds")
+            self.differences.append(Difference("dtype", f"`{shortened(node)}` is taken to be of bools"))
+
+    def _enters(
+        self, call: ast.Call, node: ast.expr, keyword: str | None, function: Function, element: Element
+    ) -> None:
+        """A function of the program that is given the value."""
+        entered = enter(self.facts, call, function)
+        if entered is None or function.info.node in self._seen or len(self._seen) > _DEEPEST:
+            raise TellsError(f"what `{shortened(call.func)}` does with it is not known")
+        facts, given = entered
+        inner = Places(facts, self._seen)
+        for parameter, value in given.items():
+            if value is node:
+                inner.named(parameter, facts.function, element)
+        self.differences += inner.differences
+
+    def returned(self, element: Element) -> None:
+        """What the calls in sight do with a value that the function returns."""
+        facts = self.facts
+        calls = [c for c in facts.calls() if isinstance(c.node, ast.Call)]
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(facts.function))
+        if not calls or facts.function.decorator_list or yields:
+            raise TellsError(f"what is done with what `{facts.function.name}` gives is not known")
+        for caller in calls:
+            if caller.function in self._seen:
+                raise TellsError(f"`{facts.function.name}` calls itself")
+            outer = Places(caller, self._seen)
+            assert isinstance(caller.node, ast.Call)
+            outer.follow(caller.node, element)
+            self.differences += outer.differences
+        says = f"`{facts.function.name}` gives a mask where it gave None to callers that are not in sight"
+        self.differences.append(Difference("callers", says))
+
+
+def _in_order(function: ast.AST) -> list[ast.Name]:
+    found = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+
+
+def _asks_none(question: ast.Compare, node: ast.expr) -> bool | None:
+    """Does a test hold where there is none (True), or where there is one (False)?"""
+    match question:
+        case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None)]) if left is node:
+            return True if isinstance(op, ast.Is) else False if isinstance(op, ast.IsNot) else None
+    return None
+
+
+def _question(test: ast.expr, name: str) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id=own), ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return own == name
+    return False
+
+
+def _masks_nothing(element: Element, *, lets: bool) -> bool:
+    """Bools say what is let through, or what is masked; numbers are added."""
+    if isinstance(element, bool):
+        return element is lets
+    return element == "nonzero" if lets and isinstance(element, str) else element == 0
+
+
+def _neutral(op: ast.operator, element: Element | None) -> bool:
+    if element is None or isinstance(element, str):
+        return False
+    neutral: dict[type[ast.operator], int] = {ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.Div: 1}
+    return not isinstance(element, bool) and element == neutral.get(type(op))
+
+
+def _copies(facts: FunctionFacts, tensor: ast.expr) -> list[Difference]:
+    """What differs where a tensor is given out as it was, or as a copy."""
+    shape = Difference("shape", f"a mask of more dimensions, or of other sizes, than `{shortened(tensor)}` expands it")
+    raises = Difference("exception", "a mask of a shape that does not fit raises where it masks nothing too")
+    found = [shape, raises, Difference("strides", f"`{shortened(tensor)}` becomes dense memory under any mask")]
+    if not shares(facts, tensor).fresh:
+        found.append(Difference("aliasing", f"`{shortened(tensor)}` is a copy under any mask"))
+    return found

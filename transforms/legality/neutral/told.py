@@ -1,0 +1,144 @@
+"""What a test says of every element of a tensor: that `mask.all()` holds, that `(ids == 0).any()` does not."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor
+from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.effects import changes
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.neutral.binding import binding, key
+from graphmend.transforms.legality.neutral.elements import (
+    ARRANGE,
+    COMPARE,
+    COMPARISONS,
+    NAMED,
+    OPPOSITE,
+    Element,
+    is_bool,
+    parts,
+    reduced,
+    size_of,
+    to_bool,
+    unpacked,
+)
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class Told:
+    """What is known of all elements of tensors of one function, as tests say it."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self.facts = facts
+        self.known: dict[str, Element] = {}
+
+    @answers("domain")
+    def learn(self, test: ast.expr, holds: bool) -> None:
+        """Takes a test for true, or for false."""
+        facts = self.facts
+        match test:
+            case ast.Name(ctx=ast.Load()) if (value := binding(facts, test).value) is not None:
+                self.learn(value, holds)
+            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+                self.learn(operand, not holds)
+            case ast.BoolOp(op=op, values=values):
+                for value in values if holds == isinstance(op, ast.And) else ():
+                    self.learn(value, holds)
+            case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[]) if not test.keywords:
+                self.learn(inner, holds)
+            case ast.Call(args=[inner]) if called(facts, test, "builtins.bool", "torch.logical_not"):
+                self.learn(inner, holds if called(facts, test, "builtins.bool") else not holds)
+            case ast.Call() if (found := reduced(facts, test, "all")) is not None and holds:
+                self._every(found, True)
+            case ast.Call() if (found := reduced(facts, test, "any")) is not None and not holds:
+                self._every(found, False)
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]):
+                if holds == isinstance(op, ast.NotIn) and constant(left) in (0, False) and is_tensor(facts, right):
+                    self._every(right, True)
+                elif holds == isinstance(op, ast.NotIn) and constant(left) is True and is_bool(facts, right):
+                    self._every(right, False)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+                sign = COMPARISONS[type(op)]
+                self._number(unpacked(left), sign if holds else OPPOSITE[sign], unpacked(right))
+
+    def _number(self, left: ast.expr, sign: str, right: ast.expr) -> None:
+        """What a comparison of a number that is taken over all elements says of these."""
+        facts, number = self.facts, constant(right)
+        of = {how: reduced(facts, left, how) for how in ("sum", "count_nonzero", "min", "amin", "max", "amax")}
+        counted = of["count_nonzero"]
+        if counted is None and of["sum"] is not None and is_bool(facts, of["sum"]):
+            counted = of["sum"]
+        least, most = of["min"] or of["amin"], of["max"] or of["amax"]
+        if counted is not None:
+            if (sign, number) in (("eq", 0), ("le", 0), ("lt", 1)):
+                self._every(counted, False)
+            elif sign in ("eq", "ge") and size_of(facts, right) == key(facts, counted):
+                self._every(counted, True)
+        elif least is not None and isinstance(number, (bool, int, float)):
+            if (sign, number) in (("gt", 0), ("ne", 0), ("eq", 1), ("ge", 1)) and is_bool(facts, least):
+                self._every(least, True)
+            elif (sign == "gt" and number >= 0) or (sign in ("ge", "eq") and number > 0):
+                self._set(least, "nonzero")
+        elif most is not None and is_bool(facts, most) and (sign, number) in (("eq", 0), ("le", 0), ("lt", 1)):
+            self._every(most, False)
+
+    def _every(self, node: ast.expr, truth: bool) -> None:
+        """Every element of a tensor is true, or every one is not."""
+        facts = self.facts
+        if isinstance(node, ast.Name) and (value := binding(facts, node).value) is not None:
+            if not self.steady(node):
+                return
+            self._every(value, truth)
+        self._set(node, True if truth and is_bool(facts, node) else "nonzero" if truth else 0)
+        if not truth and is_bool(facts, node):
+            self._set(node, False)
+        match node:
+            case ast.UnaryOp(op=ast.Invert(), operand=operand) if is_bool(facts, operand):
+                self._every(operand, not truth)
+            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
+                if truth == isinstance(op, ast.BitAnd) and is_bool(facts, left) and is_bool(facts, right):
+                    self._every(left, truth)
+                    self._every(right, truth)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+                self._elements(left, COMPARISONS[type(op)], right, truth)
+            case ast.Call():
+                receiver, arguments, name = parts(facts, node)
+                name = NAMED.get(name, name)
+                if name == "logical_not" and receiver is not None:
+                    self._every(receiver, not truth)
+                elif name in COMPARE and receiver is not None and len(arguments) == 1:
+                    self._elements(receiver, name, arguments[0], truth)
+                elif receiver is not None and (name in ARRANGE - {"narrow"} or to_bool(facts, node)):
+                    self._every(receiver, truth)
+
+    def _elements(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> None:
+        """A comparison holds for every element, or for none (no NaN among them is told apart)."""
+        number = constant(right)
+        if not isinstance(number, (bool, int, float)) or not is_tensor(self.facts, left):
+            return
+        if not truth:
+            if sign not in ("eq", "ne") and not kinds(self.facts, left) <= {"bool", "uint8", "int"}:
+                return
+            sign = OPPOSITE[sign]
+        if sign == "eq":
+            self._every(left, bool(number)) if is_bool(self.facts, left) else self._set(left, number)
+        elif (sign, number) == ("ne", 0) or (sign == "gt" and number >= 0) or (sign == "ge" and number > 0):
+            self._every(left, True)
+        elif (sign, number) in (("ne", 1), ("lt", 1)) and is_bool(self.facts, left):
+            self._every(left, False)
+
+    def _set(self, node: ast.expr, element: Element) -> None:
+        if isinstance(node, ast.Name) and not self.steady(node):
+            return
+        self.known[key(self.facts, node)] = element
+
+    @answers("memory")
+    def steady(self, node: ast.Name) -> bool:
+        """Is a tensor that a name stands for never changed in place?"""
+        own = shares(self.facts, node).paths
+        return not any(own & shares(self.facts, target).paths for _, target in changes(self.facts))
