@@ -81,6 +81,7 @@ from graphmend.transforms.rewrites.torch_api import (
     fullgraph,
     gradient_flags,
     name_argument,
+    order_by_key,
     torch_form,
 )
 
@@ -127,10 +128,10 @@ _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
-    ("GM101", (torch_form.rewrite, by_key.rewrite, *_TESTS)),
+    ("GM101", (torch_form.rewrite, order_by_key.rewrite, by_key.rewrite, *_TESTS)),
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
-    ("GM104", (torch_form.rewrite, by_key.rewrite, *_TESTS)),
+    ("GM104", (torch_form.rewrite, order_by_key.rewrite, by_key.rewrite, *_TESTS)),
     ("GM105", (*_LOOPS, masked_store.rewrite)),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
@@ -140,6 +141,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM205",
         (
             torch_form.rewrite,
+            order_by_key.rewrite,
             by_key.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
@@ -156,6 +158,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             counter_buffer.rewrite,
             computed_index.rewrite,
             torch_form.rewrite,
+            order_by_key.rewrite,
             by_key.rewrite,
             *_TESTS,
             keep_tensor.rewrite,
@@ -164,7 +167,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM302", (keep_tensor.rewrite, text_form.rewrite)),
+    ("GM302", (order_by_key.rewrite, keep_tensor.rewrite, text_form.rewrite)),
     ("GM303", (computed_index.rewrite,)),
     (
         "GM401",
@@ -188,6 +191,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         (
             name_argument.rewrite,
             torch_form.rewrite,
+            order_by_key.rewrite,
             by_key.rewrite,
             keep_tensor.rewrite,
             hoist.rewrite,

@@ -155,7 +155,7 @@ FLAT = frozenset({
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/names", "transforms/legality/neutral", "transforms/legality/numbers",
-    "transforms/legality/operations",
+    "transforms/legality/operations", "transforms/legality/orders",
     "transforms/legality/outside", "transforms/legality/raising", "transforms/legality/randomness",
     "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",

@@ -120,6 +120,9 @@ return x + y
 with torch.device(at):
     y = torch.zeros(3) + torch.ones(3)
 return x + y
+# x: Tensor, y: Tensor
+order = sorted(range(x.shape[0]), key=lambda i: (x[i, 0].item(), y[i].item()))
+return y[order]
 # x: Tensor, keep: Tensor
 mask = None
 if not keep.all():
