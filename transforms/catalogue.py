@@ -77,6 +77,7 @@ from graphmend.transforms.rewrites.shapes import (
 from graphmend.transforms.rewrites.torch_api import (
     by_key,
     capture_switch,
+    copied_container,
     device_context,
     fullgraph,
     gradient_flags,
@@ -190,6 +191,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM501",
         (
             name_argument.rewrite,
+            copied_container.rewrite,
             torch_form.rewrite,
             order_by_key.rewrite,
             by_key.rewrite,

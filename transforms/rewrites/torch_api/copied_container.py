@@ -1,0 +1,116 @@
+"""Copy the tensors in a container one by one instead of the container with `copy.deepcopy`.
+
+Before:
+    imagined = copy.deepcopy(state)
+
+After:
+    imagined = {key: value.detach().clone() for key, value in state.items()}
+
+Legal when:
+    what is copied is a list, a tuple or a dict whose values, or theirs, are tensors, and beside them numbers, texts and
+    None.
+
+Differs in:
+    as for a tensor: a copy does not ask for gradients, is a plain tensor without gaps in its memory, and a computed
+    tensor raises no more. A tensor that the container holds twice is copied twice, and so is what shares its memory.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Const, Container, Static, Tensor, Value, options
+from graphmend.transforms.code.expression_text import Code, bracketed, shortened
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "copied_container"
+_GRADIENTS = "a copy does not ask for gradients itself, and a copy of a computed tensor raises no more"
+_FEW = 4
+"""How many items of several kinds are written one by one."""
+_DIFFERENCES = (
+    Difference("gradients", _GRADIENTS),
+    Difference("exception", _GRADIENTS),
+    Difference("type", "a parameter, or a tensor with attributes of its own, gives a plain tensor"),
+    Difference("strides", "a tensor with gaps in its memory, or in no order, gives one without"),
+    Difference("aliasing", "tensors in it that share memory, or are one, do not share it in the copy"),
+)
+
+
+@asks("names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    node = facts.node.value if isinstance(facts.node, ast.Expr) else facts.node
+    call = called(facts, node, "copy.deepcopy") if isinstance(node, ast.expr) else None
+    if call is None or len(call.args) != 1 or call.keywords:
+        return None
+    value = facts.value(call.args[0])
+    if not isinstance(value, Container):
+        return None
+    imports = Imports(facts)
+    try:
+        text = _Copies(facts, imports).of(value, Code(facts.source).operand(call.args[0]))
+    except _UnknownError as error:
+        return refuse(NAME, f"`{shortened(call.args[0])}` {error}")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_expression(facts.source, call, text)]
+
+    return offer(NAME, "copy the tensors one by one", facts, make, _DIFFERENCES)
+
+
+class _UnknownError(Exception):
+    """What a container holds is not known, or is no data; the message goes on from its name."""
+
+
+class _Copies:
+    """Writes copies of values by what is known of them."""
+
+    def __init__(self, facts: FunctionFacts, imports: Imports) -> None:
+        self._facts, self._imports = facts, imports
+        self._names: list[str] = []
+
+    def of(self, value: Value, text: str) -> str:
+        match value:
+            case Tensor() if not value.ndarray:
+                return f"{text}.detach().clone()"
+            case Static() if _is_lasting(value):
+                return text
+            case Container(kind="list" | "tuple" | "dict" as kind) if type(value) is Container:
+                return self._container(value, kind, text)
+        found = options(value)
+        if any(isinstance(o, Tensor) for o in found) and all(_is_lasting(o) or isinstance(o, Tensor) for o in found):
+            tensor = self._imports.name("torch.Tensor")
+            return f"{text}.detach().clone() if isinstance({text}, {tensor}) else {text}"
+        raise _UnknownError("is not known to hold tensors and numbers alone")
+
+    def _container(self, value: Container, kind: str, text: str) -> str:
+        if kind == "dict":
+            key, name = self._name("key"), self._name("value")
+            return f"{{{key}: {self.of(value.element, name)} for {key}, {name} in {bracketed(text)}.items()}}"
+        kinds = {type(item) for item in value.items or ()}
+        if value.items is not None and len(kinds) > 1 and len(value.items) <= _FEW:
+            parts = [self.of(item, f"{bracketed(text)}[{place}]") for place, item in enumerate(value.items)]
+            return f"({', '.join(parts)},)" if kind == "tuple" else f"[{', '.join(parts)}]"
+        name = self._name("value")
+        copies = f"[{self.of(value.element, name)} for {name} in {text}]"
+        return f"tuple({copies})" if kind == "tuple" else copies
+
+    def _name(self, wanted: str) -> str:
+        self._names.append(fresh(self._facts, wanted, self._names))
+        return self._names[-1]
+
+
+def _is_lasting(value: Value) -> bool:
+    """Is it a number, a text or None, of which a copy is the thing itself?"""
+    if isinstance(value, Const):
+        return isinstance(value.value, (bool, int, float, str, bytes, type(None)))
+    return isinstance(value, Static) and value.type in ("bool", "int", "float", "str", "NoneType")
