@@ -106,6 +106,18 @@ def test_a_clock_does_not_stand_still_for_what_is_computed(use: str) -> None:
     assert {answer.fix.rewrite for answer in mend_all(kept, unsafe=True).applied} == {"emit", "skip_value"}
 
 
+def test_what_is_mended_at_once_leaves_nothing_for_another_time() -> None:
+    """A clock that reaches the second of two lines that are written: the first one is no holder of its time."""
+    text = (
+        "import logging, time, torch\nlog = logging.getLogger(__name__)\n@torch.compile\ndef case(x: torch.Tensor):\n"
+    )
+    text += "    began = time.time()\n    if x.sum() > 0:\n        print('large', x.mean())\n    log.info('here')\n"
+    text += "    log.info('took %.3f s', time.time() - began)\n    return x * 2\n"
+    done = mend_all(Source(text), unsafe=True)
+    assert done.source.text.count("is_compiling") == 2
+    assert done.left == []
+
+
 @pytest.mark.parametrize(
     ("use", "mended"), [("if now() > 9: y = x", False), ("y = x * now()", False), ("return x, now()", True)]
 )

@@ -75,8 +75,9 @@ def makings(target: Target, module: ModuleType) -> Iterator[Making]:
         yield Making(name)
         return
     constructor = _constructor(target.value)
-    try:
-        parameters = list(inspect.signature(constructor).parameters.values())[1:]
+    try:  # that of every module takes anything, for others to refuse it
+        is_own = constructor is not torch.nn.Module.__init__
+        parameters = list(inspect.signature(constructor).parameters.values())[1:] if is_own else []
     except (TypeError, ValueError):
         parameters = []
     found = source_reading.uses(constructor, target.value, (), of_tensors=False)

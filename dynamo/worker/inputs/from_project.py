@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from ..discover import Target
-from ..project import calls as project_calls
-from ..project import classes, sites
-from ..project.values import UNKNOWN, Class, External, Instance, Layer, is_named_tuple
+from ..project import classes, outputs, sites, values
+from ..project.values import UNKNOWN, Class, External, Instance, Layer, Output, is_named_tuple
 from . import configs
 from .reading.shapes import BATCH, LARGEST, Call, Source, Tensor, render
 from .reading.usage import Use
@@ -31,6 +30,11 @@ MOST = 3
 
 Inputs = tuple[list[Any], dict[str, Any]]
 """Values to try, by position and by name; UNKNOWN where the project's code does not tell."""
+
+
+def outputs_unknown(calls: list[Inputs]) -> list[Inputs]:
+    """Inputs with what modules give unknown."""
+    return [outputs.filled(each, lambda _: UNKNOWN) if outputs.holds(each) else each for each in calls]
 
 
 class Suggestion:
@@ -126,7 +130,7 @@ class Writer:
         written = {name: self.written(value, found.get(name), name) for name, value in given.items()}
         return {name: render(value) for name, value in written.items() if value is not None}
 
-    def all_inputs(self, made: list[project_calls.Call], method: str) -> list[Inputs]:
+    def all_inputs(self, made: list[values.Call], method: str) -> list[Inputs]:
         """Arguments of the calls of one object. First comes what gives it most, labels too: more of its code is run."""
         calls = [call for call in made if call.method == method]
         calls.sort(key=lambda call: _told(call.args, call.kwargs))
@@ -158,6 +162,8 @@ class Writer:
         """A value to render; None where it is not known, or cannot be written."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return self._plain(value, name)
+        if isinstance(value, Output):
+            return value if self.open else None
         if isinstance(value, torch.Tensor):
             return _tensor(value, cut)
         if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
@@ -251,6 +257,18 @@ class Writer:
         return found if found is not None else classes.named(str(self.module.__file__), name)
 
 
+def of_run(value: Any) -> Any:
+    """What a run gave, as a value to render: its tensors by their shapes; UNKNOWN what cannot be written."""
+    if isinstance(value, torch.Tensor):
+        written = _tensor(value.detach().cpu(), lambda t: t)
+        return UNKNOWN if written is None else written
+    if type(value) in (list, tuple):
+        return type(value)(of_run(item) for item in value)
+    if isinstance(value, dict):
+        return {name: of_run(item) for name, item in value.items()}
+    return value if value is None or isinstance(value, (bool, int, float, str)) else UNKNOWN
+
+
 def _told(args: list[Any], kwargs: dict[str, Any]) -> tuple[int, int]:
     """How much a call gives, for an order with the most data first, and then the fewest switches."""
     given = [*args, *kwargs.values()]
@@ -300,7 +318,8 @@ def _tensor(value: torch.Tensor, cut: Callable[[Any], Any]) -> Any:
         return Tensor("bool", shape)
     if value.is_floating_point():
         unit = value.numel() > 0 and bool((value >= 0).all()) and bool((value <= 1).all())
-        made = Tensor("unit" if unit else "float", shape)
+        binary = unit and bool(((value == 0) | (value == 1)).all()) and bool(value.any())
+        made = Tensor("binary" if binary else "unit" if unit else "float", shape)
         return made if value.dtype == torch.float32 else Source(f"{made.text()}.to({value.dtype})")
     if value.is_complex() or value.is_sparse or value.numel() == 0:
         return Source(f"torch.zeros({shape!r}, dtype={value.dtype})") if not value.is_sparse else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from ..project import settings_files
+from ..project import data_files
 from . import from_project
 from .reading.usage import Use
 
@@ -28,12 +28,12 @@ def suggestions(
     for parameter in required:
         use = found.get(parameter.name, Use())
         if len(_wanted(use)) >= FEWEST:
-            for where, mapping in settings_files.with_keys(path, lambda m, use=use: _has(m, use), resize):  # type: ignore[misc]
+            for where, mapping in data_files.with_keys(path, lambda m, use=use: _has(m, use), resize):  # type: ignore[misc]
                 yield _suggested(source, {parameter.name: mapping}, found, where)
     names = {p.name for p in required}
     if len(names) >= FEWEST:
         every = {p.name for p in parameters}
-        for where, mapping in settings_files.with_keys(path, lambda m: names <= set(m), resize):
+        for where, mapping in data_files.with_keys(path, lambda m: names <= set(m), resize):
             yield _suggested(source, {n: v for n, v in mapping.items() if n in every}, found, where)
 
 

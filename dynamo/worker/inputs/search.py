@@ -81,17 +81,21 @@ class _Try(NamedTuple):
 
 
 class Search:
-    """What is to be tried on one object. `given` are inputs of the project; `function` is what is called."""
+    """What is to be tried on one object. `given` are inputs of the project, and all there are where they are `whole`;
+    `function` is what is called.
+    """
 
-    def __init__(self, ways: Ways, function: Any, given: list[from_project.Inputs]) -> None:
+    def __init__(self, ways: Ways, function: Any, given: list[from_project.Inputs], *, whole: bool = False) -> None:
         self.ways = ways
         self.function = function
-        told = (each for inputs in given for each in ways.given(*inputs))
-        self.queue = [_Try(each) for each in (*told, *ways.shown())]
-        self.later = [_Try(each) for each in ways.any_shape()]
+        told = [each for inputs in given for each in ways.given(*inputs)]
+        self.queue = [_Try(each) for each in (*told, *(() if whole else ways.shown()))]
+        self.first = len(told) if whole else 0
+        """How many of the queue are tried before anything that a failure leads to."""
+        self.later = [] if whole else [_Try(each) for each in ways.any_shape()]
         self.errors: set[tuple[frames.Reached, str]] = set()
         self.probed: set[solving.Equation] = set()
-        self._began = time.monotonic()
+        self._began = time.process_time()
 
     def tries(self) -> Iterator[tuple[dict[str, str], Callable[[BaseException], None]]]:
         """Arguments as source text, each with what is to be told of a failure; those of the project come first."""
@@ -99,6 +103,7 @@ class Search:
         number = 0
         while (self.queue or self.later) and number < TRIES:
             one = (self.queue or self.later).pop(0)
+            self.first = max(0, self.first - 1)
             texts = {name: render(value) for name, value in one.combination.items()}
             if repr(texts) not in seen:
                 seen.add(repr(texts))
@@ -129,9 +134,10 @@ class Search:
         """Where in the queue belongs what a failure leads to: in front where it is further than the one before, else
         behind what else that one led to; at the end where it is the same error of other numbers.
         """
-        if failure.is_further(before):
+        if failure.is_further(before) and not self.first:
             return 0
-        others = (number for number, each in enumerate(self.queue) if each.after.reached < failure.reached)
+        later = enumerate(self.queue[self.first :], self.first)
+        others = (number for number, each in later if each.after.reached < failure.reached)
         return len(self.queue) if failure.reached == before.reached else next(others, len(self.queue))
 
     def _probed(self, one: _Try, probe: _Probe, sizes: solving.Equation | None) -> None:
@@ -160,7 +166,7 @@ class Search:
         return found
 
     def _quick(self) -> bool:
-        return time.monotonic() - self._began < QUICK_SECONDS
+        return time.process_time() - self._began < QUICK_SECONDS
 
     def _probes(self, tried: Combination, sizes: solving.Equation | None, after: _Failure) -> list[_Try]:
         most = MOST_PROBED_QUICKLY if self._quick() else MOST_PROBED

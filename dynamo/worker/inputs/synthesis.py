@@ -21,6 +21,7 @@ from ..discover import Target
 from ..errors import Unusable
 from . import constructors
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
+from .from_project import Inputs, outputs_unknown
 from .search import Search
 from .variation import variants
 from .ways import Ways
@@ -32,10 +33,16 @@ FEW = 4
 SLOW_SECONDS = 0.2
 
 
-def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
+Given = Callable[[list[Inputs]], "list[Inputs] | None"]
+
+
+def candidates(
+    target: Target, module: ModuleType, entries: list[dict[str, str]], inputs_of: Given = outputs_unknown
+) -> Iterator[Example]:
     """Examples to try, likely ones first; each failure may add better ones.
 
-    A declared `init` without inputs is used.
+    A declared `init` without inputs is used. `inputs_of` says which of the inputs that the project gives an object are
+    tried; None leaves the object out. With one, nothing else is tried.
     """
     given = [shown_init(target, e["init"]) for e in entries if e.get("init") and speaks_about(e, target)]
     makings = map(constructors.Making, given) if given else constructors.makings(target, module)
@@ -45,8 +52,11 @@ def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]
             yield _failing(text, made)
             continue
         prefix = text if target.method is None else f"{text}.{target.method}"
+        if (inputs := inputs_of(making.calls)) is None:
+            continue
         ways = Ways(made.instance, made.function, vars(module))
-        for number, (combination, failed) in enumerate(Search(ways, made.function, making.calls).tries()):
+        search = Search(ways, made.function, inputs, whole=inputs_of is not outputs_unknown)
+        for number, (combination, failed) in enumerate(search.tries()):
             if found.asked and number > FEW:
                 break
             arguments = [v if n.startswith("*") else f"{n}={v}" for n, v in combination.items()]

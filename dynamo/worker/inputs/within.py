@@ -11,7 +11,6 @@ import inspect
 import itertools
 import os
 import re
-import time
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from torch.utils._pytree import tree_map
 
 from ..discover import Target, has_forward
 from ..project import classes, files
-from . import examples, synthesis
+from . import examples, produced, synthesis
 from .examples import Arguments, Example
 from .variation import variants
 
@@ -38,13 +37,14 @@ class _Owner(NamedTuple):
 
 
 def made_up(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
-    """What the target shows of itself for a while, then what its owners give it, then the rest of the first."""
+    """What the target shows of itself for a while, then what other modules give it and its owners do, then the rest."""
     alone = synthesis.candidates(target, module, entries)
-    began = time.monotonic()
+    limit = files.Limit(ALONE_SECONDS)
     for example in alone:
         yield example
-        if time.monotonic() - began > ALONE_SECONDS:
+        if limit.is_over:
             break
+    yield from produced.candidates(target, module, entries)
     yield from candidates(target, module, entries)
     yield from alone
 
@@ -57,21 +57,22 @@ def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]
     if target.kind != "class" or target.method is not None or not issubclass(target.value, torch.nn.Module):
         return
     owners = _all_owners(_Owner(target, module))
-    ends = time.monotonic() + MOST_SECONDS
+    limit = files.Limit(MOST_SECONDS)
     for number, owner in enumerate(owners):
-        now = time.monotonic()
-        example = _called(owner, target.value, entries, now + (ends - now) / (len(owners) - number))
+        example = _called(owner, target.value, entries, limit.part(1 / (len(owners) - number)))
         if example is not None:
             yield example
 
 
-def _called(owner: _Owner, cls: type[torch.nn.Module], entries: list[dict[str, str]], until: float) -> Example | None:
+def _called(
+    owner: _Owner, cls: type[torch.nn.Module], entries: list[dict[str, str]], limit: files.Limit
+) -> Example | None:
     tries = itertools.chain(
         examples.declared(owner.target, owner.module, entries),
         synthesis.candidates(owner.target, owner.module, entries),
     )
     for example in tries:
-        if time.monotonic() > until:
+        if limit.is_over:
             break
         try:
             found = _run(example, cls)

@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from . import batches, data_files, externals, settings_files
+from . import batches, data_files, externals, outputs
 from .expressions import MOST_ITEMS, Expressions
 from .values import (
-    NAMESPACES,
     UNKNOWN,
     Above,
     Batches,
+    Call,
     Class,
     External,
     Function,
@@ -26,25 +26,15 @@ from .values import (
     Module,
     Opened,
     Scope,
+    is_false,
     is_named_tuple,
     known,
+    names_of,
 )
 
 DEEPEST = 12
 SAMPLES = 2
 """Samples of a batch."""
-
-
-class Call:
-    """One call of an object of the watched class; `method` is "" for the object itself. Of a watched function, it is
-    the `instance`.
-    """
-
-    def __init__(self, instance: Instance | Function, method: str, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self.instance = instance
-        self.method = method
-        self.args = args
-        self.kwargs = kwargs
 
 
 class Calls(Expressions):
@@ -140,7 +130,20 @@ class Calls(Expressions):
             return self._above(scope)
         if function is UNKNOWN and isinstance(node.func, (ast.Name, ast.Attribute)):
             return self._looked_up(ast.unparse(node.func).rpartition(".")[2], args, kwargs, scope)
+        if self._keeps_call(function) and len(args) == len(node.args):
+            args = [self._with_outputs(n, value, scope) for n, value in zip(node.args, args)]  # noqa: B905
+            named = {k.arg: k.value for k in node.keywords if k.arg is not None}
+            kwargs = {n: self._with_outputs(named[n], v, scope) if n in named else v for n, v in kwargs.items()}
         return self.invoke(function, args, kwargs)
+
+    def _keeps_call(self, function: Any) -> bool:
+        if isinstance(function, Function):
+            owner = function.owner
+            return self.watched(owner.cls) if isinstance(owner, Instance) else self.watched(function)
+        return isinstance(function, Instance) and self.watched(function.cls)
+
+    def _with_outputs(self, node: ast.expr, value: Any, scope: Scope) -> Any:
+        return value if known(value) else outputs.given(node, scope, self.value, self.is_module)
 
     def _looked_up(self, name: str, args: list[Any], kwargs: dict[str, Any], scope: Scope) -> Any:
         """`getattr(models, "small")`, `vars(models)`, `globals()`: a table of names stands for its module."""
@@ -148,7 +151,7 @@ class Calls(Expressions):
             found = self.attribute(args[0], args[1])
             return args[2] if found is UNKNOWN and len(args) > 2 else found
         if name == "vars" and len(args) == 1:
-            return self.attribute(args[0], "__dict__") if isinstance(args[0], Instance) else _names_of(args[0])
+            return self.attribute(args[0], "__dict__") if isinstance(args[0], Instance) else names_of(args[0])
         if name == "globals" and not args:
             while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
                 scope = scope.outer
@@ -190,6 +193,8 @@ class Calls(Expressions):
             return UNKNOWN
         if function.name in ("map", "filter") and args and isinstance(args[0], Function):
             return self._mapped(args[0], [self.items(each) for each in args[1:]], keep=function.name == "filter")
+        if function.name in ("sorted", "min", "max") and isinstance(kwargs.get("key"), Function):
+            return self._ordered(function, args, kwargs)
         if self.sampling and function.name in ("int", "float") and args == [UNKNOWN]:
             return function.value(1)  # some number of the data, such as a label
         made = externals.call(function, args, kwargs)
@@ -197,11 +202,19 @@ class Calls(Expressions):
             return self.data(made)
         return made
 
+    def _ordered(self, function: External, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What is ordered by a function of the project."""
+        items = self.items(args[0])
+        keys = {id(each): self.invoke(kwargs["key"], [each], {}) for each in items}
+        if not known(list(keys.values())):
+            return UNKNOWN
+        return function.value(items, **{**kwargs, "key": lambda each: keys[id(each)]})
+
     def _mapped(self, function: Function, items: list[list[Any]], *, keep: bool) -> list[Any]:
         """What `map` gives, or what `filter` keeps."""
         rows = [list(row) for row in zip(*items)]  # noqa: B905
         found = [self.invoke(function, row, {}) for row in rows]
-        return [row[0] for row, kept in zip(rows, found) if not _is_false(kept)] if keep else found  # noqa: B905
+        return [row[0] for row, kept in zip(rows, found) if not is_false(kept)] if keep else found  # noqa: B905
 
     def _unknown(self, args: list[Any], kwargs: dict[str, Any], handed: bool) -> Any:
         """What nobody here knows: a wrapper of a module or function, or a configuration in another coat."""
@@ -220,7 +233,7 @@ class Calls(Expressions):
         command line says which file it is, any of the project's will do.
         """
         if not file.path:
-            return settings_files.likeliest(self.root, file.endings, self.resize)
+            return data_files.likeliest(self.root, file.endings, self.resize)
         folder = self.folder
         for _ in range(4):
             path = os.path.join(folder, file.path)
@@ -279,6 +292,7 @@ class Calls(Expressions):
             if optional is not None and keyword.arg not in kwargs:
                 values[keyword.arg] = self.value(optional, function.scope)
         values.update({name: value for name, value in kwargs.items() if name in named})
+        values = {n: outputs.filled(v, lambda _: UNKNOWN) if outputs.holds(v) else v for n, v in values.items()}
         scope.names.update({name: values.get(name, UNKNOWN) for name in named})
         if given.vararg is not None:
             scope.names[given.vararg.arg] = tuple(args[len(given.posonlyargs) + len(given.args) :])
@@ -361,7 +375,7 @@ class Calls(Expressions):
             each = [self.item(samples, index) for index in range(SAMPLES)]
         elif hasattr(samples, "__getitem__"):
             each = [samples[index] for index in range(min(SAMPLES, len(samples)))]
-        else:
+        elif not (each := batches.told(loader.join, self.resize)):
             return UNKNOWN
         return batches.joined(each) if loader.join is None else self.invoke(loader.join, [each], {})
 
@@ -374,20 +388,6 @@ _SAME_MODULE = frozenset(
 def _is_described(value: Any) -> bool:
     """Whether settings say what is made of them."""
     return isinstance(value, dict) and isinstance(value.get("_target_"), str) and not value.get("_partial_")
-
-
-def _is_false(value: Any) -> bool:
-    """Whether a value is known to be false."""
-    try:
-        return known(value) and not value
-    except Exception:  # what has no truth: a tensor of several numbers
-        return False
-
-
-def _names_of(value: Any) -> Any:
-    """What `vars` gives of a module of the project, or of a namespace of settings."""
-    plain = isinstance(value, NAMESPACES)
-    return value if isinstance(value, Module) else vars(value) if plain else UNKNOWN
 
 
 def _wraps(function: External) -> bool:

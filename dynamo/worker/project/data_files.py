@@ -1,4 +1,5 @@
-"""What a JSON, YAML or TOML file of settings holds; a file that is larger than settings are is not read.
+"""The files of settings of a project, JSON, YAML or TOML: which there are, and what each holds; one that is larger than
+settings are is not read.
 
 A short text of YAML may stand for gigabytes, as an alias stands for all that it names. Parts are therefore counted as
 often as they are named, before anything is made of them.
@@ -7,18 +8,28 @@ often as they are named, before anything is made of them.
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import files
 from .values import UNKNOWN
 
 ENDINGS = (".json", ".yaml", ".yml", ".toml")
 LONGEST = 1 << 20
 """Bytes of a file that code names; of those that are looked for, smaller ones are settings."""
 MOST_PARTS = 100_000
+MOST_FILES = 40
+LARGEST = 200_000
+"""Bytes of a file of settings; what is larger is data."""
+
+_OF_TOOLS = re.compile(
+    r"^(package(-lock)?|tsconfig|pyproject|mkdocs|environment|conda\w*|docker-compose\w*|meta|action|\..*)\.\w+$"
+)
+_OF_MODELS = re.compile(r"conf|cfg|hparam|param|setting|option|model|arch", re.IGNORECASE)
 
 
 def read(path: str, resize: Callable[[int], int]) -> Any:
@@ -122,3 +133,40 @@ def _resolved(value: Any, whole: dict[Any, Any]) -> Any:
     for part in named[1].split(".") if named is not None else ():
         whole = whole.get(part, UNKNOWN) if isinstance(whole, dict) else UNKNOWN
     return value if named is None else whole
+
+
+def settings_of(root: str, endings: tuple[str, ...] = ENDINGS) -> list[str]:
+    """The paths of the files in a project, those first that are named or kept as settings."""
+    found = itertools.islice((p for p in files.walk(root, endings) if _is_settings(p)), MOST_FILES)
+    return sorted(found, key=lambda path: (_OF_MODELS.search(os.path.relpath(path, root)) is None, path))
+
+
+def _is_settings(path: str) -> bool:
+    try:
+        return _OF_TOOLS.match(os.path.basename(path)) is None and os.path.getsize(path) <= LARGEST
+    except OSError:
+        return False
+
+
+def likeliest(root: str, endings: tuple[str, ...], resize: Callable[[int], int]) -> Any:
+    """What a program reads that is told on its command line which settings to use; unknown where there are none."""
+    found = (read(path, resize) for path in settings_of(root, endings))
+    return next((data for data in found if isinstance(data, dict) and data), UNKNOWN)
+
+
+def with_keys(
+    path: str, fits: Callable[[dict[str, Any]], bool], resize: Callable[[int], int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The mappings that fit, at any depth of a project's files of settings, each with the name of its file."""
+    root = files.root(path)
+    for each in settings_of(root):
+        for mapping in _mappings(read(each, resize)):
+            if fits(mapping):
+                yield os.path.relpath(each, root), mapping
+
+
+def _mappings(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from _mappings(inner)

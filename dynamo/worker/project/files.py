@@ -8,7 +8,6 @@ import ast
 import contextlib
 import functools
 import json
-import math
 import os
 import re
 import textwrap
@@ -72,18 +71,38 @@ def _speaking_of(start: str) -> str | None:
     return None
 
 
+WAITING = 3
+"""How many times as long as its time of the processor some work may take in all: a busy machine lends little of it."""
+
+
+class Limit:
+    """The time that some work may take, in seconds of the processor."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends, self._ends_in_all = time.process_time() + seconds, time.monotonic() + WAITING * seconds
+
+    @property
+    def is_over(self) -> bool:
+        return time.process_time() >= self._ends or time.monotonic() >= self._ends_in_all
+
+    def part(self, share: float) -> Limit:
+        """A share of what is left of it."""
+        left = min(self._ends - time.process_time(), (self._ends_in_all - time.monotonic()) / WAITING)
+        return Limit(max(left, 0.0) * share)
+
+
 def walk(
-    top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] = frozenset(), ends: float = math.inf
+    top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] = frozenset(), limit: Limit | None = None
 ) -> Iterator[str]:
-    """The paths of a folder's files, in the order of their names, pages last; those that are met before a time of the
-    clock `time.monotonic`, as whoever asks may read each of them.
+    """The paths of a folder's files, in the order of their names, pages last; those that are met in time, as whoever
+    asks may read each of them.
     """
     number = 0
     pages: list[str] = []
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(n for n in folders if n not in _SKIPPED | skipped and not n.startswith((".", "_")))
         for name in sorted(names):
-            if time.monotonic() >= ends:
+            if limit is not None and limit.is_over:
                 return
             if not name.endswith(endings):
                 continue
@@ -95,7 +114,7 @@ def walk(
         if number >= MOST_FILES:
             break
     for page in pages[:MOST_PAGES]:
-        if time.monotonic() >= ends:
+        if limit is not None and limit.is_over:
             return
         yield page
 

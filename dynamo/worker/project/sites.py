@@ -7,15 +7,13 @@ import contextlib
 import itertools
 import os
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
-from . import data_files, files, settings_files
-from .calls import Call
+from . import data_files, files
 from .expressions import TooLong
 from .statements import Statements
-from .values import NAMESPACES, UNKNOWN, Class, Function, Instance, known
+from .values import NAMESPACES, UNKNOWN, Call, Class, Function, Instance, known
 
 MOST_SECONDS = 2.0
 MOST_SITES = 6
@@ -59,14 +57,13 @@ def _executed(
     """
     real, root = os.path.realpath(path), os.path.realpath(files.root(path))
     machine = Statements(resize, lambda each: _is(each, name, real), root)
-    began = time.monotonic()
-    ends = began + MOST_SECONDS
+    limit = files.Limit(MOST_SECONDS)
     found: dict[int, str] = {}
-    leading = {real, *map(os.path.realpath, _leading_to(root, {name, held_as or name}, began + MOST_SECONDS / 2))}
+    leading = {real, *map(os.path.realpath, _leading_to(root, {name, held_as or name}, limit.part(1 / 2)))}
     paths = sorted(leading, key=lambda p: (p == real, p))
     for step in (_read, _enter_all):
         for each in paths:
-            step(machine, each, ends)
+            step(machine, each, limit)
             for new in (*machine.made, *machine.called):
                 found.setdefault(id(new), os.path.relpath(each, root))
     return machine, found
@@ -76,15 +73,15 @@ def _is(each: Class | Function, name: str, path: str) -> bool:
     return getattr(each.node, "name", None) == name and each.scope.path == path
 
 
-def _leading_to(root: str, names: set[str], ends: float) -> list[str]:
+def _leading_to(root: str, names: set[str], limit: files.Limit) -> list[str]:
     """The files that name a class or function, or what makes and calls it: `build_model`, which others call. Those
     that are found in time.
     """
-    found = dict.fromkeys(_scripts(root, ends) if _in_settings(root, names) else ())
+    found = dict.fromkeys(_scripts(root, limit) if _in_settings(root, names) else ())
     for _ in range(FARTHEST):
-        naming = _naming(root, names, ends)
+        naming = _naming(root, names, limit)
         found.update(dict.fromkeys(naming))
-        in_time = itertools.takewhile(lambda _: time.monotonic() < ends, naming)
+        in_time = itertools.takewhile(lambda _: not limit.is_over, naming)
         more = {maker for each in in_time for maker in _makers(each, names)} - names
         if not more:
             break
@@ -92,25 +89,25 @@ def _leading_to(root: str, names: set[str], ends: float) -> list[str]:
     return list(found)
 
 
-def _naming(root: str, names: set[str], ends: float) -> list[str]:
+def _naming(root: str, names: set[str], limit: files.Limit) -> list[str]:
     """The files in whose code one of the names stands."""
     word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
-    return [each for each in files.walk(root, files.WITH_CODE, ends=ends) if word.search(files.text_of(each))]
+    return [each for each in files.walk(root, files.WITH_CODE, limit=limit) if word.search(files.text_of(each))]
 
 
 def _in_settings(root: str, names: set[str]) -> bool:
     """Whether a file of settings names one: then code may make it that does not name it."""
     word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
-    return any(word.search(files.text_of(each)) for each in settings_files.of(root))
+    return any(word.search(files.text_of(each)) for each in data_files.settings_of(root))
 
 
 _STARTS = re.compile(r"__main__|\bargparse\b|\bhydra\b|\bsys\.argv\b")
 MOST_SCRIPTS = 12
 
 
-def _scripts(root: str, ends: float) -> list[str]:
+def _scripts(root: str, limit: files.Limit) -> list[str]:
     """The files from which programs of a project are started."""
-    scripts = (each for each in files.walk(root, files.WITH_CODE, ends=ends) if _STARTS.search(files.text_of(each)))
+    scripts = (each for each in files.walk(root, files.WITH_CODE, limit=limit) if _STARTS.search(files.text_of(each)))
     return list(itertools.islice(scripts, MOST_SCRIPTS))
 
 
@@ -143,20 +140,20 @@ def _read_in(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
-def _read(machine: Statements, path: str, ends: float) -> None:
+def _read(machine: Statements, path: str, limit: files.Limit) -> None:
     """A file's top level."""
-    if time.monotonic() >= ends:
+    if limit.is_over:
         return
     machine.steps = _STEPS
     with contextlib.suppress(TooLong, RecursionError):
         machine.module(path)
 
 
-def _enter_all(machine: Statements, path: str, ends: float) -> None:
+def _enter_all(machine: Statements, path: str, limit: files.Limit) -> None:
     """What nobody calls in a file: `main`, tests, methods."""
     for function in list(machine.functions):
         new = id(function.node) not in machine.entered or function.has_decorator("config_name")
-        if new and function.scope.path == path and time.monotonic() < ends:
+        if new and function.scope.path == path and not limit.is_over:
             machine.steps = _STEPS
             with contextlib.suppress(TooLong, RecursionError):
                 _enter(machine, function)

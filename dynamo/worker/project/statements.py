@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
-from . import externals, files
+from . import batches, externals, files, outputs
 from .calls import Calls
 from .expressions import TooLong, put
-from .values import NAMESPACES, UNKNOWN, Class, External, Function, Instance, Module, Scope
+from .values import NAMESPACES, UNKNOWN, Batches, Class, External, Function, Instance, Module, Scope, known
 
 
 class _Left(Exception):
@@ -90,6 +91,7 @@ class Statements(Calls):
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
         if isinstance(target, ast.Name):
             scope.names[target.id] = value
+            scope.outputs.pop(target.id, None)
         elif isinstance(target, ast.Attribute):
             owner = self.value(target.value, scope)
             if isinstance(owner, Instance):
@@ -125,8 +127,10 @@ class Statements(Calls):
 
     def _s_assign(self, node: ast.Assign, scope: Scope) -> None:
         value = self.value(node.value, scope)
+        found = UNKNOWN if known(value) else outputs.given(node.value, scope, self.value, self.is_module)
         for target in node.targets:
             self.bind(target, value, scope)
+            outputs.kept(target, found, scope)
 
     def _s_annassign(self, node: ast.AnnAssign, scope: Scope) -> None:
         if node.value is not None:
@@ -247,7 +251,13 @@ class Statements(Calls):
         """What is looped over; a progress bar around it is looked through."""
         value = self.value(node, scope)
         if value is UNKNOWN and isinstance(node, ast.Call) and node.args:
-            return self._looped(node.args[0], scope)
+            inner = self._looped(node.args[0], scope)
+            if isinstance(node.func, ast.Name) and node.func.id == "enumerate":
+                return list(enumerate(self.items(inner)))
+            return inner
+        if value is UNKNOWN and isinstance(node, (ast.Name, ast.Attribute)) and _LOADS.search(ast.unparse(node)):
+            join = batches.joining(scope)
+            return Batches(UNKNOWN, join) if join is not UNKNOWN else UNKNOWN
         return value
 
     def _s_while(self, node: ast.While, scope: Scope) -> None:
@@ -298,6 +308,10 @@ class Statements(Calls):
         self.value(node.subject, scope)
         for case in node.cases:
             self._perhaps(case.body, scope)
+
+
+_LOADS = re.compile(r"(loader|batches|dl)$")
+"""What a loop over batches is over, by its name, where nothing else is known of it."""
 
 
 def _around(scope: Scope) -> Scope:

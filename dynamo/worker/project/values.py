@@ -31,6 +31,8 @@ class Scope:
         self.path = path
         self.outer = outer
         self.names: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+        """What a module gave, by the name that is unknown for it."""
 
     def get(self, name: str) -> Any:
         if name in self.names:
@@ -121,6 +123,29 @@ class Instance:
         """The attributes that were set from outside once it was made; None before."""
 
 
+class Output:
+    """What a module of the project gives, which only a run can tell: `path` leads to the part of it that is meant."""
+
+    def __init__(self, cls: Class, path: tuple[Any, ...] = ()) -> None:
+        self.cls = cls
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Output({self.cls.node.name}, {self.path})"
+
+
+class Call:
+    """One call of an object of the watched class; `method` is "" for the object itself. Of a watched function, it is
+    the `instance`.
+    """
+
+    def __init__(self, instance: Instance | Function, method: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.instance = instance
+        self.method = method
+        self.args = args
+        self.kwargs = kwargs
+
+
 class Mapping(dict[Any, Any]):
     """An object of a project's own kind of dictionary, whose keys read as attributes."""
 
@@ -177,3 +202,17 @@ def known(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(known, value.values()))
     return value is not UNKNOWN
+
+
+def is_false(value: Any) -> bool:
+    """Whether a value is known to be false."""
+    try:
+        return known(value) and not value
+    except Exception:  # what has no truth: a tensor of several numbers
+        return False
+
+
+def names_of(value: Any) -> Any:
+    """What `vars` gives of a module of the project, or of a namespace of settings."""
+    plain = isinstance(value, NAMESPACES)
+    return value if isinstance(value, Module) else vars(value) if plain else UNKNOWN

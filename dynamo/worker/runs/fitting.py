@@ -69,6 +69,8 @@ class Run:
         self.value: Any = None
         self.lines: dict[str, set[int]] = {}
         self.steps: set[lines.Step] = set()
+        self.seconds = 0.0
+        """Of the processor."""
 
 
 class Fit:
@@ -114,8 +116,10 @@ class Fit:
             arguments = self.arguments(run)
             call = self.callable
             variants.seed(0)
+            began = time.process_time()
             with variants.applied(self.instance, run.variant), torch.compiler.set_stance("force_eager"), tracer:
                 run.value = call(*arguments[0], **arguments[1])
+            run.seconds = time.process_time() - began
         except torch.OutOfMemoryError:
             raise
         except Exception as error:

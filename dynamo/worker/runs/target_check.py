@@ -25,6 +25,10 @@ from .fitting import Finder, Fit, MemoryBudget, Run
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
+QUICK_SECONDS = 0.1
+"""What a run takes at most that is made in half precision on a processor, too: many have no instructions for it, and
+take hundreds of times as long.
+"""
 COMPARED = 2
 """Variants that are always kept for a comparison: `torch.where` hides sides that a branch shows."""
 EAGER_SECONDS, SEARCH_SECONDS = 2.0, 10.0
@@ -114,6 +118,7 @@ class TargetCheck:
             device=devices.title(fit.device),
             notes=list(finder.budget.said()),
         )
+        self.progress(f"running {self.target.name} on other inputs")
         runs = runs + self._other_sides(finder, fit, runs)
         self._tell_runs(runs)
         self.progress(f"compiling {self.target.name}")
@@ -141,10 +146,12 @@ class TargetCheck:
         seen = set().union(*(run.steps for run in runs))
         kept: list[Run] = []
         always = COMPARED if self.job.get("keep") else 0
-        until = min(self.until, time.monotonic() + VARIANTS_SECONDS)
+        until, is_slow = time.process_time() + VARIANTS_SECONDS, fit.device == "cpu" and runs[0].seconds > QUICK_SECONDS
         for variant in variants.worth_trying(fit.arguments(runs[0]), fit.instance):
-            if len(kept) == VARIANTS_KEPT or time.monotonic() > until:
+            if len(kept) == VARIANTS_KEPT or time.process_time() > until or time.monotonic() > self.until:
                 break
+            if is_slow and variant[0] == "half":
+                continue
             run = fit.eager(Run(0, variant))
             if run.raised is not None and not finder.raised_on_purpose(run.raised):
                 continue

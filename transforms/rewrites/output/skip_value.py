@@ -114,7 +114,11 @@ def _reaches(facts: FunctionFacts, source: ast.AST, called: frozenset[ast.AST] =
         node = rest.pop()
         statement = next(n for n in (node, *facts.ancestors(node)) if isinstance(n, ast.stmt))
         match statement:
-            case ast.Expr(ast.Call(ast.Attribute(value=holder))) if _is_used(facts, holder, statement):
+            case ast.Expr(ast.Call(ast.Attribute(value=holder) as method)) if (
+                qualified(facts, holder) is None  # of a module, it is a function
+                and not (qualified(facts, method) or "").startswith("logging.Logger.")
+                and _is_used(facts, holder, statement)
+            ):
                 return statement
             case ast.Expr(ast.Call(func=function) as call) if not isinstance(facts.value(function), Function):
                 parts = [*call.args, *(k.value for k in call.keywords)]
@@ -180,6 +184,8 @@ def _is_time(facts: FunctionFacts, node: ast.expr, source: ast.AST, seen: frozen
             return bool(constant(right)) and _is_time(
                 facts, left, source, seen
             )  # no time may pass while it stands still
+        case ast.IfExp(body=one, orelse=other):  # a stand-in, for one
+            return _is_time(facts, one, source, seen) and _is_time(facts, other, source, seen)
         case ast.BinOp(left=left, right=right):
             return _is_time(facts, left, source, seen) and _is_time(facts, right, source, seen)
         case ast.Call(func=function):

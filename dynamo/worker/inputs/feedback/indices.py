@@ -37,7 +37,7 @@ def wanted(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
 
 
 def smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """index out of range in self; index 6 is out of bounds for dimension 0 with size 1"""
+    """index out of range in self; index 6 is out of bounds for dimension 0 with size 1; Class values must be smaller"""
     high = min(2, int(found.group(1) or 2))
     return each_changed(
         combination, lambda t: Tensor("int", t.shape, high) if t.kind == "int" and t.high > high > 0 else None
@@ -65,3 +65,24 @@ def fewer(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
 def rounded(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """index out of range in self: of numbers among features, which are made whole"""
     return each_changed(combination, lambda t: Tensor("unit", t.shape) if t.kind == "float" else None)
+
+
+def of_target(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Expected target size [2, 32, 32], got [2, 5, 1]: classes, one for each place; with the dimension of channels that
+    masks have, too
+    """
+    wanted, had = (tuple(int(n) for n in part.split(",")) for part in found.groups())
+    for shape in (wanted, (*wanted[:1], 1, *wanted[1:]), (*wanted, 1)):
+        yield from each_changed(
+            combination,
+            lambda t, shape=shape: (  # type: ignore[misc]
+                t.like(shape) if t.kind == "int" and t.shape != shape and t.shape[:1] == had[:1] else None
+            ),
+        )
+
+
+def one_class(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """0D or 1D target tensor expected, multi-target not supported: one class for each example"""
+    for name, value in combination.items():
+        if isinstance(value, Tensor) and value.kind == "int" and len(value.shape) > 1:
+            yield {**combination, name: value.like(value.shape[:1])}

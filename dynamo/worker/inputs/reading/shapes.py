@@ -16,8 +16,9 @@ Combination = dict[str, Any]
 
 
 class Tensor:
-    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`), "ascending"
-    (of such numbers, as those of the graph that each node is in) or "bool"; `array` where it is one of NumPy's.
+    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "binary" (0.0 or 1.0), "int" (from `low`, below
+    `high`), "ascending" (of such numbers, as those of the graph that each node is in) or "bool"; `array` where it is
+    one of NumPy's.
     """
 
     def __init__(self, kind: str, shape: tuple[int, ...], high: int = 8, low: int = 0, *, array: bool = False) -> None:
@@ -36,6 +37,8 @@ class Tensor:
             comma = "," if len(self.shape) == 1 else ""
             drawn = f"torch.randint({self.low}, {self.high}, ({sizes}{comma}))"
             return drawn if self.kind == "int" else f"{drawn}.sort().values"
+        if self.kind == "binary":
+            return f"torch.randint(0, 2, ({sizes}{',' if len(self.shape) == 1 else ''})).float()"
         if self.kind == "bool":
             return f"torch.ones({sizes or '()'}, dtype=torch.bool)"
         return f"torch.{'rand' if self.kind == 'unit' else 'randn'}({sizes or '()'})"
