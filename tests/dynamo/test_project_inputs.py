@@ -674,3 +674,18 @@ def train(loader, path):
     found = one(tmp_path, {"model.py": model, "train.py": train})
     assert "problem" not in found, found
     assert re.search(r"\[torch.randn\(2, (\d+), 80\), torch.randint", found["text"]), found
+
+
+def test_a_comment_says_what_is_looped_over(tmp_path: Path) -> None:
+    train = """
+from model import Net
+from nowhere import batches_of
+def train(path, opt):
+    net = Net(opt)
+    # points: (B, 48), scale (B,)
+    for step, (points, scale) in enumerate(batches_of(path)):
+        net(points.cuda(), scale.unsqueeze(1)).mean().backward()
+"""
+    found = one(tmp_path, {"model.py": NET, "train.py": train})
+    assert "torch.randn(2, 48)" in found.get("text", ""), found
+    assert found["origin"] == "as in train.py"

@@ -318,7 +318,7 @@ def _tensor(value: torch.Tensor, cut: Callable[[Any], Any]) -> Any:
         return Tensor("bool", shape)
     if value.is_floating_point():
         unit = value.numel() > 0 and bool((value >= 0).all()) and bool((value <= 1).all())
-        binary = unit and bool(((value == 0) | (value == 1)).all()) and bool(value.any())
+        binary = unit and bool(((value == 0) | (value == 1)).all()) and bool(value.any()) and not bool(value.all())
         made = Tensor("binary" if binary else "unit" if unit else "float", shape)
         return made if value.dtype == torch.float32 else Source(f"{made.text()}.to({value.dtype})")
     if value.is_complex() or value.is_sparse or value.numel() == 0:

@@ -5,14 +5,18 @@ words of the function that joins them.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from . import files
 from .values import UNKNOWN, Batches, Function, Scope, known
 
+SAMPLES = 2
+"""Samples of a batch."""
 MANY = 4
 """Elements along a dimension that has a name; along one of an image, and of time, several times as many."""
 
@@ -46,7 +50,9 @@ def joined(samples: list[Any]) -> Any:
 
 
 _SHAPE = re.compile(r"([\w ]*?)[\[(] ?((?:\w+ ?, ?)*\w+),? ?[\])]")
-_WHOLE = re.compile(r"\b(ids?|tokens?|labels?|class(es)?|categor\w+|targets?|ind(ex|ices)|text)\b", re.IGNORECASE)
+_WHOLE = re.compile(
+    r"(\b|_)(len(gth)?s?|ids?|tokens?|labels?|class(es)?|categor\w+|targets?|ind(ex|ices)|text)\b", re.IGNORECASE
+)
 _LONG = re.compile(r"t|h|w|height|width|time|frames?|len\w*|seq\w*|samples?", re.IGNORECASE)
 _NO_SIZES = re.compile(r"\b(x1|xmin|y1|cx|optional|default)\b")
 
@@ -78,3 +84,24 @@ def joining(scope: Scope) -> Any:
         scope = scope.outer
     found = [each for name, each in scope.names.items() if "collate" in name and isinstance(each, Function)]
     return found[0] if len(found) == 1 else UNKNOWN
+
+
+def stated(name: str, path: str, resize: Callable[[int], int]) -> Any:
+    """What goes by a name, as a comment or docstring of its file states it: `# images: (B, 3, H, W), labels [B]`."""
+    found = re.search(rf"\b{re.escape(name)}\b\W{{0,3}}[\[(] ?((?:\w+ ?, ?)*\w+),? ?[\])]", _words(path))
+    dims = [each.strip() for each in found.group(1).split(",")] if found is not None else []
+    if not dims or not all(map(_is_size, dims)) or (len(dims) == 1 and dims[0].isdigit()):
+        return UNKNOWN
+    batch = () if dims[0].isdigit() else (SAMPLES,)
+    inner = _drawn(name, dims[len(batch) :], resize, 0)
+    return inner.expand(*batch, *inner.shape).clone() if batch else inner
+
+
+@functools.lru_cache(maxsize=64)
+def _words(path: str) -> str:
+    """The comments and docstrings of a file."""
+    tree = files.tree_of(path)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    defined = (node for node in ast.walk(tree) if isinstance(node, kinds)) if tree is not None else ()
+    told = [ast.get_docstring(node) or "" for node in defined]
+    return "\n".join([*re.findall(r"#(.*)", files.text_of(path)), *told])

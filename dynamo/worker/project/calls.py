@@ -33,8 +33,6 @@ from .values import (
 )
 
 DEEPEST = 12
-SAMPLES = 2
-"""Samples of a batch."""
 
 
 class Calls(Expressions):
@@ -372,9 +370,9 @@ class Calls(Expressions):
     def _batch(self, loader: Batches) -> Any:
         samples = loader.samples
         if isinstance(samples, Instance):
-            each = [self.item(samples, index) for index in range(SAMPLES)]
+            each = [self.item(samples, index) for index in range(batches.SAMPLES)]
         elif hasattr(samples, "__getitem__"):
-            each = [samples[index] for index in range(min(SAMPLES, len(samples)))]
+            each = [samples[index] for index in range(min(batches.SAMPLES, len(samples)))]
         elif not (each := batches.told(loader.join, self.resize)):
             return UNKNOWN
         return batches.joined(each) if loader.join is None else self.invoke(loader.join, [each], {})

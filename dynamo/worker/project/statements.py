@@ -236,6 +236,7 @@ class Statements(Calls):
         for item in self.items(self._looped(node.iter, scope)):
             calls = len(self.called)
             self.bind(node.target, item, scope)
+            self._stated(node.target, scope)
             try:
                 self.block(node.body, scope)
             except _Round as left:
@@ -246,6 +247,12 @@ class Statements(Calls):
         self.block(node.orelse, scope)
 
     _s_asyncfor = _s_for
+
+    def _stated(self, target: ast.expr, scope: Scope) -> None:
+        """What is looped over and cannot be told is what the file's comments say of its names."""
+        for name in (n.id for n in ast.walk(target) if isinstance(n, ast.Name)):
+            if scope.names.get(name) is UNKNOWN:
+                scope.names[name] = batches.stated(name, scope.path, self.resize)
 
     def _looped(self, node: ast.expr, scope: Scope) -> Any:
         """What is looped over; a progress bar around it is looked through."""
