@@ -678,10 +678,11 @@ def train(loader, path):
 
 def test_a_comment_says_what_is_looped_over(tmp_path: Path) -> None:
     train = """
+from types import SimpleNamespace
 from model import Net
 from nowhere import batches_of
-def train(path, opt):
-    net = Net(opt)
+def train(path):
+    net = Net(SimpleNamespace(width=12, classes=3))
     # points: (B, 48), scale (B,)
     for step, (points, scale) in enumerate(batches_of(path)):
         net(points.cuda(), scale.unsqueeze(1)).mean().backward()
