@@ -86,11 +86,12 @@ def _install() -> bool:
         from torch._dynamo.convert_frame import ConvertFrame
 
         from .captures import attempt, numbers
-        from .specialised import known_values, self_test
+        from .specialised import known_values, self_test, written_numbers
 
         original = ConvertFrame.__call__
         undo.append(functools.partial(setattr, ConvertFrame, "__call__", original))
         ConvertFrame.__call__ = _with_switches(original, config, attempt)  # type: ignore[method-assign]
+        undo.append(written_numbers.install())
         undo.append(known_values.install())
         undo.append(numbers.install())
         _specialises = True

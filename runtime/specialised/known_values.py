@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch._dynamo import symbolic_convert, utils
+from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
 from torch._dynamo.guards import get_verbose_code_parts, install_guard
 from torch._dynamo.output_graph import OutputGraph
@@ -52,7 +52,8 @@ def install() -> Callable[[], None]:
     """Hooks into the places where Dynamo gives up; the result puts Dynamo's own functions back."""
     tables = [kind.dispatch_table for kind in _subclasses(symbolic_convert.InstructionTranslatorBase)]
     saved = [list(table) for table in tables]
-    evaluate, listing, computing = ShapeEnv.evaluate_expr, TensorVariable.method_tolist, utils.get_fake_value
+    evaluate, listing = ShapeEnv.evaluate_expr, TensorVariable.method_tolist
+    computing = variable_builder.get_fake_value  # type: ignore[attr-defined]
     ending = OutputGraph.compile_subgraph
 
     def remove() -> None:

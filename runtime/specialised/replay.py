@@ -107,11 +107,11 @@ class _Way:
                 raise Unknown("too long a way")
             for each in reversed(graph):
                 # another name of memory that changes may have a version of its own
-                touched = _memory(each) & changed | {part for argument in _written(each) for part in _memory(argument)}
+                touched = _memory(each) & changed | {part for argument in written(each) for part in _memory(argument)}
                 if each not in needed and not touched & memory:
                     continue
                 needed.add(each)
-                if each is not node and each in self.tainted and _plain(each) and not _written(each):
+                if each is not node and each in self.tainted and _plain(each) and not written(each):
                     self.unknown.add(each)
                     continue
                 needed.update(each.all_input_nodes)
@@ -121,7 +121,7 @@ class _Way:
 
     def _check_memory(self, changed: set[int]) -> None:
         given = [part for each in self.nodes if each.op == "placeholder" for part in _memory(each)]
-        if len(given) != len(set(given)) and (changed & set(given) or any(map(_written, self.nodes))):
+        if len(given) != len(set(given)) and (changed & set(given) or any(map(written, self.nodes))):
             raise Unknown("inputs share their memory, and are written to")
         known = {part for each in self.nodes if each not in self.tainted for part in _memory(each)}
         if any(_memory(each) & known & changed for each in self.unknown):
@@ -154,7 +154,7 @@ def _plain(node: Node) -> bool:
     return isinstance(value, torch.Tensor) and not free_unbacked_symbols(value.shape)
 
 
-def _written(node: Node) -> list[Node]:
+def written(node: Node) -> list[Node]:
     """The arguments that an operation may write to."""
     arguments = node.all_input_nodes
     name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")

@@ -92,10 +92,31 @@ def test_a_backward_pass_that_a_backend_cannot_compile(tmp_path: Path, monkeypat
 
 
 def test_the_graph_breaks_at_the_operation_that_a_backend_cannot_take() -> None:
-    def row(v: Any, count: Any) -> Any:
+    def stepped(v: Any, count: Any) -> Any:
         kept = v[: count.min().item()].sum(0)
-        return v[count.max()] * kept  # `v` picked at a tensor: Dynamo takes it, AOTAutograd asks for the number
+        return kept * torch.arange(0, 1 - 1e-6, 1 / (count > 0).sum()).sum()  # Dynamo takes it, AOTAutograd does not
 
-    assert trained(row, *(torch.tensor([n, 1]) for n in (3, 2, 5))) == [2, 2, 2]
-    assert len(reasons(row)) == 1
-    assert reasons(row)[0].startswith("GuardOnDataDependentSymNode")
+    assert trained(stepped, *(torch.tensor([n, 1]) for n in (3, 2, 5))) == [2, 2, 2]
+    reason, *others = reasons(stepped)
+    assert reason.startswith("GuardOnDataDependentSymNode"), "the size stays captured"
+    assert not others
+
+
+def test_a_tensor_that_is_taken_for_its_number_is_a_number_in_the_graph() -> None:
+    """Dynamo knows what constants and small inputs hold, a backend does not."""
+
+    def levels(v: Any, count: Any) -> Any:
+        total = v.sum()
+        for height, width in torch.as_tensor([(2, 3), (3, 2)]):
+            total = total + torch.linspace(0.5, height - 0.5, height).sum() * width
+        return torch.nn.functional.interpolate(v[None, None], size=(count[0], count[1])).mean() * total * v
+
+    assert trained(levels, *[torch.tensor([3, 2])] * 2) == [1, 1]
+
+
+def test_a_tensor_that_is_no_number_stays_a_tensor() -> None:
+    def typed(v: Any, _: Any) -> Any:
+        three = torch.tensor(3, dtype=torch.int32)
+        return v * three + (torch.arange(three) * torch.tensor(2)).sum() + torch.full((three,), three).sum()
+
+    assert trained(typed, None) == [1]
