@@ -42,7 +42,7 @@ from graphmend.transforms.rewrites.loop_forms import (
     stop_flag,
 )
 from graphmend.transforms.rewrites.mask_forms import expanded_mask, mask_alone
-from graphmend.transforms.rewrites.masks import always_masked
+from graphmend.transforms.rewrites.masks import always_masked, filled_in_order
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -110,6 +110,7 @@ _FORMS: tuple[Rewrite, ...] = (
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
     always_masked.rewrite,
+    filled_in_order.rewrite,
     drop_guard.rewrite,
     empty_guard.rewrite,
     conditional_output.rewrite,
@@ -155,6 +156,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM301",
         (
+            filled_in_order.rewrite,
             segments.rewrite,
             counter_buffer.rewrite,
             computed_index.rewrite,
@@ -186,7 +188,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         ),
     ),
     ("GM402", (*_MASKED, mask_alone.rewrite, known_size.rewrite, *_SWITCHES)),
-    ("GM403", (computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite)),
+    ("GM403", (filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
         (

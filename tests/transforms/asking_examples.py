@@ -123,6 +123,13 @@ return x + y
 # x: Tensor, y: Tensor
 order = sorted(range(x.shape[0]), key=lambda i: (x[i, 0].item(), y[i].item()))
 return y[order]
+# x: Tensor, y: Tensor
+gone = x[:, 0] < 0
+count = int(gone.sum())
+if count > 0:
+    x = x.clone()
+    x[gone] = y[:count] * 2
+return x
 # x: Tensor, keep: Tensor
 mask = None
 if not keep.all():

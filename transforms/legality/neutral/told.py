@@ -57,6 +57,8 @@ class Told:
                 self._every(found, True)
             case ast.Call() if (found := reduced(facts, test, "any")) is not None and not holds:
                 self._every(found, False)
+            case ast.Call() if not holds and (found := self._counted(test)) is not None:
+                self._every(found, False)
             case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]):
                 if holds == isinstance(op, ast.NotIn) and constant(left) in (0, False) and is_tensor(facts, right):
                     self._every(right, True)
@@ -64,15 +66,13 @@ class Told:
                     self._every(right, False)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
                 sign = COMPARISONS[type(op)]
-                self._number(unpacked(left), sign if holds else OPPOSITE[sign], unpacked(right))
+                self._number(self._value(left), sign if holds else OPPOSITE[sign], unpacked(right))
 
     def _number(self, left: ast.expr, sign: str, right: ast.expr) -> None:
         """What a comparison of a number that is taken over all elements says of these."""
         facts, number = self.facts, constant(right)
-        of = {how: reduced(facts, left, how) for how in ("sum", "count_nonzero", "min", "amin", "max", "amax")}
-        counted = of["count_nonzero"]
-        if counted is None and of["sum"] is not None and is_bool(facts, of["sum"]):
-            counted = of["sum"]
+        of = {how: reduced(facts, left, how) for how in ("min", "amin", "max", "amax")}
+        counted = self._counted(left)
         least, most = of["min"] or of["amin"], of["max"] or of["amax"]
         if counted is not None:
             if (sign, number) in (("eq", 0), ("le", 0), ("lt", 1)):
@@ -86,6 +86,30 @@ class Told:
                 self._set(least, "nonzero")
         elif most is not None and is_bool(facts, most) and (sign, number) in (("eq", 0), ("le", 0), ("lt", 1)):
             self._every(most, False)
+
+    def _value(self, node: ast.expr) -> ast.expr:
+        """What is compared, by what a name of it is bound to."""
+        node = unpacked(node)
+        bound = binding(self.facts, node).value if isinstance(node, ast.Name) else None
+        return self._value(bound) if bound is not None else node
+
+    def _counted(self, node: ast.expr) -> ast.expr | None:
+        """The tensor whose elements other than zero are counted."""
+        if (counted := reduced(self.facts, node, "count_nonzero")) is not None:
+            return counted
+        added = reduced(self.facts, node, "sum")
+        return added if added is not None and is_bool(self.facts, added) else None
+
+    @answers("domain")
+    def counts(self, node: ast.expr, mask: ast.expr) -> bool:
+        """Is it the number of elements that a mask has which are true?"""
+        counted = self._counted(self._value(node))
+        return counted is not None and key(self.facts, counted) == key(self.facts, mask)
+
+    @answers("domain")
+    def is_empty(self, mask: ast.expr) -> bool:
+        """Is no element of a mask true?"""
+        return self.known.get(key(self.facts, mask)) == 0
 
     def _every(self, node: ast.expr, truth: bool) -> None:
         """Every element of a tensor is true, or every one is not."""
