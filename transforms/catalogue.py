@@ -41,7 +41,7 @@ from graphmend.transforms.rewrites.loop_forms import (
     number_first,
     stop_flag,
 )
-from graphmend.transforms.rewrites.mask_forms import expanded_mask, mask_alone
+from graphmend.transforms.rewrites.mask_forms import either_picked, expanded_mask, mask_alone, place_grids
 from graphmend.transforms.rewrites.masks import always_masked, filled_in_order
 from graphmend.transforms.rewrites.output import (
     conditional_output,
@@ -182,12 +182,14 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_MASKED,
             mask_index.rewrite,
             expanded_mask.rewrite,
+            either_picked.rewrite,
+            place_grids.rewrite,
             torch_form.rewrite,
             known_size.rewrite,
             *_SWITCHES,
         ),
     ),
-    ("GM402", (*_MASKED, mask_alone.rewrite, known_size.rewrite, *_SWITCHES)),
+    ("GM402", (*_MASKED, mask_alone.rewrite, either_picked.rewrite, known_size.rewrite, *_SWITCHES)),
     ("GM403", (filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
