@@ -44,6 +44,42 @@ def weigh(x, bias=None):
 
 
 """
+MODEL = """
+class Attention(torch.nn.Module):
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x, mask=None):
+        return x + self.attention(x, mask=mask)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(2))
+
+    def mask_of(self, keep):
+        if keep is not None and torch.all(keep == 1):
+            return None
+        return keep[:, None, None, :].bool()
+
+    def forward(self, x, keep):
+        mask = self.mask_of(keep)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+model = Model()
+
+
+"""
 _CASES = bodies("""
 # in_the_call
 return F.scaled_dot_product_attention(x, x, x, attn_mask=None if keep.all() else keep[:, None, None, :])
@@ -91,6 +127,9 @@ if not torch.all(keep):
     bias[gone] = -1e4
     bias = bias[:, None, None]
 return F.scaled_dot_product_attention(x, x, x, attn_mask=bias)
+
+# through_modules
+return model(x, keep.long())
 
 # membership
 mask = keep[:, None, None] if False in keep else None
@@ -165,7 +204,8 @@ return x
 
 def text(body: str) -> str:
     source = function(body, "x, keep", "[(torch.rand(2, 2, 4, 8), torch.ones(2, 4, dtype=torch.bool))]")
-    return source.replace("\n\n@torch.compile", HELPERS + "@torch.compile", 1)
+    helpers = HELPERS + MODEL if "model(" in body else HELPERS
+    return source.replace("\n\n@torch.compile", helpers + "@torch.compile", 1)
 
 
 def inputs() -> list[tuple[Any, ...]]:

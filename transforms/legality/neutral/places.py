@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import UNKNOWN
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
@@ -15,7 +16,8 @@ from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding
 from graphmend.transforms.legality.neutral.elements import Element
-from graphmend.transforms.legality.neutral.uniform import Uniform, enter
+from graphmend.transforms.legality.neutral.submodules import called_method
+from graphmend.transforms.legality.neutral.uniform import Uniform, enter, entered
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -273,7 +275,10 @@ class Places:
             forward = next((c.methods["forward"] for c in mro(value.info) if "forward" in c.methods), None)
             value = Function(forward, value) if forward is not None else value
         if isinstance(value, Function):
-            self._enters(call, node, keyword, value, element)
+            self._enters(call, node, enter(self.facts, call, value), element)
+            return
+        if isinstance(method := self._called(call), ast.FunctionDef):
+            self._enters(call, node, entered(self.facts, call, method, bound=True), element)
             return
         raise TellsError(f"`{shortened(call)}` may tell it from a mask")
 
@@ -281,6 +286,8 @@ class Places:
         value, name = self.facts.value(call.func), qualified(self.facts, call.func) or ""
         if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
             return _LAYERS.get(value.cls.rpartition(".")[2], ())
+        if isinstance(made := self._called(call), str) and made.startswith("torch.nn."):
+            return _LAYERS.get(made.rpartition(".")[2], ())
         return _FUNCTIONS.get(name, ())
 
     def _masks(self, call: ast.Call, node: ast.expr, takes: _Takes, element: Element) -> None:
@@ -302,14 +309,17 @@ class Places:
                 raise TellsError(f"`{shortened(node)}` is of numbers, which `{shortened(call.func)}` adds")
             self.differences.append(Difference("dtype", f"`{shortened(node)}` is taken to be of bools"))
 
+    def _called(self, call: ast.Call) -> ast.FunctionDef | str | None:
+        """What is called, by the text of the class, where the function is not recorded."""
+        return called_method(self.facts, call.func) if self.facts.value(call.func) is UNKNOWN else None
+
     def _enters(
-        self, call: ast.Call, node: ast.expr, keyword: str | None, function: Function, element: Element
+        self, call: ast.Call, node: ast.expr, inside: tuple[FunctionFacts, dict[str, ast.expr]] | None, element: Element
     ) -> None:
         """A function of the program that is given the value."""
-        entered = enter(self.facts, call, function)
-        if entered is None or function.info.node in self._seen or len(self._seen) > _DEEPEST:
+        if inside is None or inside[0].function in self._seen or len(self._seen) > _DEEPEST:
             raise TellsError(f"what `{shortened(call.func)}` does with it is not known")
-        facts, given = entered
+        facts, given = inside
         inner = Places(facts, self._seen)
         for parameter, value in given.items():
             if value is node:

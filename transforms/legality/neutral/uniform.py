@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
 from graphmend.transforms.code.liveness import reads
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor
+from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import changes
@@ -69,7 +69,7 @@ class Uniform(Told):
                 return self._arithmetic(left, op, right)
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
                 return compared(self.of(left), COMPARISONS[type(op)], self.of(right))
-            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if is_tensor(facts, value):
+            case ast.Subscript(value=value, slice=index, ctx=ast.Load()):
                 return self.of(value) if all(map(is_place, indices(index))) else None
             case ast.IfExp(body=body, orelse=orelse):
                 one, other = self.of(body), self.of(orelse)
@@ -237,13 +237,23 @@ def enter(facts: FunctionFacts, call: ast.Call, function: Function) -> tuple[Fun
     """The facts of a function of the file that is called, and what its parameters are given; None where that is not
     plain.
     """
-    node, tree = function.info.node, facts.source.tree
-    if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in ast.walk(tree)):
+    node = function.info.node
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    return entered(facts, call, node, bound=function.bound is not None)
+
+
+def entered(
+    facts: FunctionFacts, call: ast.Call, node: ast.FunctionDef, *, bound: bool
+) -> tuple[FunctionFacts, dict[str, ast.expr]] | None:
+    """The same of a definition, which is called as a method where it is `bound`."""
+    tree = facts.source.tree
+    if tree is None or not any(n is node for n in ast.walk(tree)):
         return None
     starred = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     if starred or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
         return None
-    names = [a.arg for a in node.args.args][1 if function.bound is not None else 0 :]
+    names = [a.arg for a in node.args.args][1 if bound else 0 :]
     given = dict(zip(names, call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
     return facts.within(node), given
 
