@@ -16,7 +16,9 @@ from graphmend.analysis.lattice.values import Const, Static, Tensor, may_be_none
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import is_tensor, number_type
-from graphmend.transforms.if_conversion import double_where
+from graphmend.transforms.if_conversion.branch_statement import asks_for_none, may_return, returns
+from graphmend.transforms.if_conversion.not_taken import double_where
+from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import (
     Change,
@@ -179,9 +181,8 @@ class Block:
 
     def _compute_first(self, name: str, choice: SideValue) -> None:
         """Gives a temporary name a value in front of whatever the branch writes."""
-        if self._has_written() and any(
-            isinstance(n, ast.Name) and self._may_be_tensor(n) for node in choice.nodes for n in ast.walk(node)
-        ):
+        names = (n for node in choice.nodes for n in ast.walk(node) if isinstance(n, ast.Name))
+        if self._has_written() and any(map(self._may_be_tensor, names)):
             written = next((f"`{target}`" for target in self.changes), "something")
             raise NotSelectableError(f"what is computed after {written} is changed may read the same memory")
         self.prelude.append(f"{name} = {choice.text}")
@@ -215,13 +216,32 @@ class Block:
         return SideValue(text, node, meta, None, None if meta else number_type(self.facts, node))
 
     def text(self, node: ast.expr) -> str:
-        """The text of an expression here, kept away from singular points."""
-        if self.taken is not None and recorded(self.facts, self.whole):
-            where = self.predicates.imports.name
-            double_where.protect(
-                self.facts, node, self.taken, lambda: where("torch.where"), self.replace, self.protected
-            )
+        """The text of an expression here, kept away from singular points and from indices out of range."""
+        self.protect(node)
         return self.predicates.code.argument(node, self.replace)
+
+    def protect(self, node: ast.expr) -> list[ast.expr]:
+        """Keeps an expression from what happens only because it is evaluated where the block is not taken; the indices
+        in it that have another text now.
+        """
+        if self.taken is None:
+            return []
+        name = self.predicates.imports.name
+        kept = keep_inside(self.facts, node, self.whole, self.taken, name, self.replace, self.protected)
+        if recorded(self.facts, self.whole):
+            double_where.protect(
+                self.facts, node, self.taken, lambda: name("torch.where"), self.replace, self.protected
+            )
+        return kept
+
+    def place(self, target: ast.expr) -> str:
+        """The text of a place that is stored to, of which each index that is kept inside has a name."""
+        for index in self.protect(target):
+            name = fresh(self.facts, "place", self.predicates.taken)
+            self.predicates.taken.append(name)
+            self.prelude.append(f"{name} = {self.replace[index]}")
+            self.replace[index] = name
+        return self.predicates.code.text(target, self.replace)
 
     def operand(self, node: ast.expr) -> str:
         """The same for a place next to an operator."""
@@ -269,22 +289,15 @@ class Block:
 
     def _decided(self, test: ast.expr) -> bool | None:
         """The answer to `name is None`, where this block knows it."""
-        match test:
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self._decided(operand)
-                return None if inner is None else not inner
-            case ast.Compare(
-                left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]
-            ):
-                nothing = self.nothing.get(name)
-                if nothing is None:
-                    value = self.facts.before(self.whole).get(name)
-                    if isinstance(value, Const) and value.value is None:
-                        nothing = True
-                    elif isinstance(value, Tensor):
-                        nothing = False
-                return None if nothing is None else nothing == isinstance(op, ast.Is)
-        return None
+        asked = asks_for_none(test)
+        if asked is None:
+            return None
+        nothing, value = self.nothing.get(asked[0]), self.facts.before(self.whole).get(asked[0])
+        if nothing is None and isinstance(value, Tensor):
+            nothing = False
+        elif nothing is None and isinstance(value, Const) and value.value is None:
+            nothing = True
+        return None if nothing is None else nothing == asked[1]
 
     # Nested branches
 
@@ -385,16 +398,3 @@ class Block:
     def _now(self, name: str) -> SideValue:
         """The value that a name has at this place of the block."""
         return self.now.get(name) or incoming(self.facts, self.whole, name)
-
-
-def returns(statements: Sequence[ast.stmt]) -> bool:
-    """Does a block return on every path?"""
-    last = statements[-1] if statements else None
-    if isinstance(last, ast.If):
-        return returns(last.body) and returns(last.orelse)
-    return isinstance(last, ast.Return)
-
-
-def may_return(statement: ast.stmt) -> bool:
-    """Does a statement return on some path?"""
-    return any(isinstance(n, ast.Return) for n in ast.walk(statement))

@@ -1,8 +1,9 @@
-"""The `if` statement that a finding is about."""
+"""The `if` statement that a finding is about, and what can be told of tests and paths by their form."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.if_conversion.tensor_predicates import depends
@@ -22,6 +23,32 @@ def branch(facts: FunctionFacts) -> ast.If | None:
         statement = parent
     assert isinstance(statement, ast.If)
     return statement
+
+
+def returns(statements: Sequence[ast.stmt]) -> bool:
+    """Does a block return on every path?"""
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.If):
+        return returns(last.body) and returns(last.orelse)
+    return isinstance(last, ast.Return)
+
+
+def may_return(statement: ast.stmt) -> bool:
+    """Does a statement return on some path?"""
+    return any(isinstance(n, ast.Return) for n in ast.walk(statement))
+
+
+def asks_for_none(test: ast.expr) -> tuple[str, bool] | None:
+    """The name of which a test asks whether it is None, or is not, and the answer for None."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = asks_for_none(operand)
+            return None if inner is None else (inner[0], not inner[1])
+        case ast.Compare(
+            left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]
+        ):
+            return name, isinstance(op, ast.Is)
+    return None
 
 
 def _inside(facts: FunctionFacts, test: ast.expr) -> bool:

@@ -48,8 +48,8 @@ class Taken(NamedTuple):
     fresh: bool
     """Is it new memory, which nothing else has a name for?"""
     differences: tuple[Difference, ...] = ()
-    unwidened: str = ""
-    """Where a double stands for whole numbers, or for a dtype that is not known: the text of the tensor in its own."""
+    narrow: str = ""
+    """Where a double stands for it: the text in which it has the default dtype, or the floating dtype of its tensor."""
 
     def captured(self) -> str:
         """The text of a tensor that stays what the number was, whatever is written into its source later."""
@@ -72,9 +72,7 @@ class Taken(NamedTuple):
 
     def narrowed(self) -> Taken | None:
         """Whole numbers in the default dtype, and a floating tensor in its own, if a double stands for them."""
-        if not self.unwidened:
-            return None
-        return Taken(f"({self.unwidened} * 1.0)", "float", True, (*self.differences, PRECISION))
+        return Taken(self.narrow, "float", True, (*self.differences, PRECISION)) if self.narrow else None
 
 
 def _casts(taken: Taken, dtype: str) -> bool:
@@ -295,7 +293,9 @@ def _of_array(facts: FunctionFacts, operand: ast.expr, value: Tensor, how: str) 
     # what eager NumPy promotes to is not asked: a double holds any number of its, and an int64 any whole one
     name = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else None
     fresh = value.rank == 0 and name in REDUCTIONS
-    return _converted(Taken(text, dtype_kind(value.dtype), fresh, tuple(differences)), how)
+    found = _converted(Taken(text, dtype_kind(value.dtype), fresh, tuple(differences)), how)
+    floating = dtype_kind(found.dtype) in (None, "float")
+    return found._replace(narrow=f"{text}.float()") if floating else found  # most arrays hold doubles
 
 
 def _converted(inner: Taken, how: str) -> Taken:
@@ -314,7 +314,7 @@ def _converted(inner: Taken, how: str) -> Taken:
     if how == "float" and kind in (None, "complex"):
         differences += (Difference("exception", "`float` of a complex number no longer raises"),)
     if how == "float" and kind != "float":
-        return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences, unwidened=text)
+        return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences, narrow=f"({text} * 1.0)")
     return inner
 
 

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind, options
+from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
-from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.liveness import parameters, reads, stored
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
+from graphmend.transforms.code.liveness import reads, stored
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.places import held
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import Picked, of_nothing, other_shape
-from graphmend.transforms.legality.same_shape import ShapeInference, TensorType, broadcast
+from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 #: `copy`: the tensor itself is changed; `element`: a part of it is stored; `store`: an attribute or a key of a
 #: dictionary is bound again; `mask`: elements are stored under a mask
 How = Literal["copy", "element", "store", "mask"]
+
+
+#: stands in the index of a mask for the test of the branch
+TAKEN = "__taken__"
 
 
 class Converting(Protocol):
@@ -46,6 +50,8 @@ class Converting(Protocol):
 
     def text(self, node: ast.expr, /) -> str: ...
 
+    def place(self, target: ast.expr, /) -> str: ...
+
     def operand(self, node: ast.expr, /) -> str: ...
 
 
@@ -61,6 +67,7 @@ class Change:
     """The value that it gets."""
     how: How
     mask: str = ""
+    """The text of a place under a mask."""
     before: SideValue | None = None
     """The value that the place has before, where it is bound again."""
     differences: tuple[Difference, ...] = ()
@@ -131,7 +138,7 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     root = _root(target)
     if root is None:
         raise NotSelectableError(f"`{shortened(target)}` is no place with a name")
-    text = block.predicates.code.text(target, block.replace)
+    text = block.place(target)
     block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
         if _has_a_setter(block, target):
@@ -142,18 +149,9 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
         return Change(text, root, choice, "store", before=held(block, target))
     if not (isinstance(owner, Tensor) and not owner.ndarray):
         raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
-    if _is_mask(block, target.slice):
-        found = of_nothing(block.facts, Picked(target.value, target.slice), choice.node)
-        if found is None:
-            raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number and no tensor of its own")
-        block.evaluated.append(target.slice)
-        mask = block.predicates.code.operand(target.slice, block.replace)
-        place = block.predicates.code.text(target.value)
-        warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
-        found += [] if dense(block.facts, block.whole, target.value) else [warned]
-        found += other_shape(block.facts, Picked(target.value, target.slice))
-        return Change(place, root, choice, "mask", mask, differences=tuple(found))
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    if masks := [index for index in indices if _is_mask(block, index)]:
+        return _masked(block, target, root, choice, masks)
     if not all(_fixed(block, i) for i in indices):
         raise NotSelectableError(f"`{shortened(target)}` is a computed place")
     block.evaluated.append(target)
@@ -163,16 +161,38 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
 
+def _masked(block: Converting, target: ast.Subscript, root: str, choice: SideValue, masks: list[ast.expr]) -> Change:
+    """`y[mask] = v`, and `y[:, mask] = v` of one value."""
+    facts, code, mask = block.facts, block.predicates.code, masks[0]
+    found = of_nothing(facts, Picked(target.value, mask), choice.node)
+    if found is None:
+        raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number and no tensor of its own")
+    if mask is target.slice:
+        found += other_shape(facts, Picked(target.value, mask))
+    else:
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else []
+        value, plain = facts.value(choice.node), [part for part in parts if part is not mask]
+        one = number_type(facts, choice.node) is not None or (isinstance(value, Tensor) and value.rank == 0)
+        if not one or not all(isinstance(part, ast.Slice) and _fixed(block, part) for part in plain):
+            raise NotSelectableError(f"`{shortened(target)}` is a computed place")
+    block.evaluated.append(target.slice)
+    both = {**block.replace, mask: f"{code.operand(mask, block.replace)} & {TAKEN}"}
+    place = code.text(target.value)
+    warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
+    found += [] if dense(facts, block.whole, target.value) else [warned]
+    return Change(place, root, choice, "mask", code.text(target, both), differences=tuple(found))
+
+
 @answers("order")
 def added(
     block: Converting, target: ast.Name | ast.Attribute | ast.Subscript, value: ast.expr, statement: ast.AugAssign
 ) -> Change:
     """`x += v`, `self.total *= v`, `y[0] -= v`, of a tensor: it is changed in place."""
-    root, code = _root(target), block.predicates.code
+    root = _root(target)
     operation = IN_PLACE.get(type(statement.op))
     if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
-    place, right = code.text(target, block.replace), block.operand(value)
+    place, right = block.place(target), block.operand(value)
     block.evaluated += [*([] if isinstance(target, ast.Name) else [target.value]), value]
     read = intact(block.facts, block.whole, place, linear=linear_operator(block.facts, statement.op, value))
     whole = ast.copy_location(ast.BinOp(target, statement.op, value), statement.target)
@@ -312,82 +332,21 @@ def _operand(text: str) -> str:
     return text if is_atom(text) or text.isdecimal() else f"({text})"
 
 
-def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
-    """The value that a place has before the branch: a tensor where the function reads it as one, or a number."""
-    wanted, text = ast.unparse(target), block.predicates.code.text(target)
-    number = _number(block, target)
-    for node in ast.walk(block.facts.function):
-        if not (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)):
-            continue
-        if ast.unparse(node) == wanted and is_tensor(block.facts, node):
-            return SideValue(text, node, ShapeInference(block.facts).of(node))
-        if ast.unparse(node) == wanted:
-            number = number or _number(block, node)
-    if number is None and (kept := _entry(block, target)) is not None:
-        return kept
-    return SideValue(text, target, None, None, number) if number in NUMBER_TYPES else None
-
-
-def _entry(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
-    """The tensor that a dictionary with a name holds under a key when the branch is reached, by the analysis alone:
-    of one that nobody else has.
-    """
-    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
-        return None
-    if not _kept_to_itself(block, target.value.id):
-        return None
-    owner = block.facts.before(block.whole).get(target.value.id)
-    value = (owner.fields or {}).get(constant(target.slice)) if isinstance(owner, Container) else None
-    if not isinstance(value, Tensor) or value.ndarray:
-        return None
-    leaf = ("leaf", ast.unparse(target))
-    exact = value.dtype not in ("int", "float", "complex", None)
-    shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
-    meta = TensorType(shape, value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf)
-    return SideValue(block.predicates.code.text(target), target, meta)
-
-
-def _kept_to_itself(block: Converting, name: str) -> bool:
-    """Is a dictionary written in the function, which up to the branch only reads and sets its keys?"""
-    facts = block.facts
-    loops = [a for a in facts.ancestors(block.whole) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
-    end = (loops[-1] if loops else block.whole).end_lineno or 0
-    made = [b.value for b in bindings(facts).get(name, ())]
-    if not made or name in parameters(facts.function) or not all(isinstance(v, ast.Dict) for v in made):
-        return False
-    for node in ast.walk(facts.function):
-        if not (isinstance(node, ast.Name) and node.id == name and node.lineno <= end):
-            continue
-        above = facts.parent(node)
-        item = isinstance(above, ast.Subscript) and above.value is node and not isinstance(above.ctx, ast.Del)
-        if not item and not isinstance(node.ctx, ast.Store):
-            return False
-    return True
-
-
-def _number(block: Converting, node: ast.expr) -> str | None:
-    """The type of the Python number that a place holds, at first at least: a 0-d tensor may be stored there later."""
-    found = options(block.facts.value(node))
-    numbers = {v.type for v in found if isinstance(v, Static)}
-    rest = [v for v in found if not isinstance(v, Static)]
-    kept = all(isinstance(v, Tensor) and v.rank == 0 for v in rest)
-    return numbers.pop() if len(numbers) == 1 and kept else number_type(block.facts, node)
-
-
 def _is_mask(block: Converting, node: ast.expr) -> bool:
     value = block.facts.value(node)
     return isinstance(value, Tensor) and value.dtype == "bool"
 
 
 def _fixed(block: Converting, index: ast.expr) -> bool:
-    """A whole number or a slice that is known while tracing, or a number in a tensor that the branch leaves alone."""
+    """A whole number or a slice that is known while tracing, or numbers in a tensor that the branch leaves alone: a
+    place that occurs twice is given its own value twice where the branch is not taken."""
     if isinstance(index, ast.Slice):
         return all(_fixed(block, part) for part in (index.lower, index.upper, index.step) if part is not None)
     if index is None or isinstance(index, ast.Constant) or isinstance(constant(index), int):
         return True
     value = block.facts.value(index)
-    if isinstance(value, Tensor) and value.rank == 0 and dtype_kind(value.dtype) == "int" and value.dtype != "uint8":
-        return not reads(index) & stored([block.whole])
+    if isinstance(value, Tensor) and not value.ndarray and dtype_kind(value.dtype) in ("int", None):
+        return value.dtype != "uint8" and not reads(index) & stored([block.whole])
     return isinstance(value, Static) and value.type in ("int", "slice")
 
 

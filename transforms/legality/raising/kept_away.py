@@ -45,10 +45,10 @@ _GOES_WITH = known.CASTS | frozenset(
 _SIZES = frozenset("shape size numel nelement".split())
 
 
-def kept_away(facts: FunctionFacts, node: ast.expr, at: ast.stmt) -> bool:
-    """Is a test in a statement about values for which an operation that may raise does?"""
+def kept_away(facts: FunctionFacts, node: ast.expr, at: ast.stmt) -> list[ast.expr]:
+    """The operands of an operation that raises for some values of them, which a test in a statement is about."""
     asked = _asked(facts, at, _ignored(node))
-    return bool(asked) and any(not asked.isdisjoint(about) for about in _decisive(facts, node))
+    return [operand for operand, about in _decisive(facts, node) if not asked.isdisjoint(about)] if asked else []
 
 
 def _ignored(node: ast.expr) -> str | None:
@@ -80,28 +80,28 @@ def _tests(statement: ast.AST) -> Iterator[ast.expr]:
                 yield from tests
 
 
-def _decisive(facts: FunctionFacts, node: ast.expr) -> Iterator[set[str]]:
-    """What decides whether an operation raises, but for dtypes and shapes."""
+def _decisive(facts: FunctionFacts, node: ast.expr) -> Iterator[tuple[ast.expr, set[str]]]:
+    """The operands that decide whether an operation raises, but for dtypes and shapes, with what they go with."""
     match node:
         case ast.Subscript(value=owner, slice=place):
             parts = place.elts if isinstance(place, ast.Tuple) else [place]
             slices = [b for p in parts if isinstance(p, ast.Slice) for b in (p.lower, p.upper, p.step)]
             for index in (*parts, *slices):
                 if index is not None and not isinstance(index, ast.Slice) and not _is_mask(facts, index):
-                    yield _values(facts, index)
-            yield {_size_of(owner)}
+                    yield index, _values(facts, index)
+            yield owner, {_size_of(owner)}
         case ast.BinOp(op=ast.FloorDiv() | ast.Mod() | ast.Pow(), right=right):
-            yield _values(facts, right)
+            yield right, _values(facts, right)
         case ast.Call():
             yield from _of_call(facts, node)
 
 
-def _of_call(facts: FunctionFacts, node: ast.Call) -> Iterator[set[str]]:
+def _of_call(facts: FunctionFacts, node: ast.Call) -> Iterator[tuple[ast.expr, set[str]]]:
     called = facts.value(node.func)
     if isinstance(called, ExternalInstance) and called.cls.startswith("torch.nn."):
         position = _LAYERS.get(called.cls.rpartition(".")[2])
         if position is not None and len(node.args) > position:
-            yield _values(facts, node.args[position])
+            yield node.args[position], _values(facts, node.args[position])
         return
     folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
     if folder not in known.FUNCTIONAL:
@@ -110,13 +110,13 @@ def _of_call(facts: FunctionFacts, node: ast.Call) -> Iterator[set[str]]:
     if folder == "torch.Tensor" and isinstance(node.func, ast.Attribute):
         operands.insert(0, node.func.value)
     if last in domains.EMPTY and operands:
-        yield {_size_of(operands[0])}
+        yield operands[0], {_size_of(operands[0])}
     positions = _BY_VALUE.get(last, ())
     for operand in (operands[p] for p in positions if p < len(operands)):
-        yield _values(facts, operand)
+        yield operand, _values(facts, operand)
     for keyword in node.keywords if positions else ():
         if keyword.arg in _KEYWORDS:
-            yield _values(facts, keyword.value)
+            yield keyword.value, _values(facts, keyword.value)
 
 
 def _values(

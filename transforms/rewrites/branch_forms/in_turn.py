@@ -47,7 +47,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.if_conversion.blocks import may_return, returns
+from graphmend.transforms.if_conversion.branch_statement import may_return, returns
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split

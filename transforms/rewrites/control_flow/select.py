@@ -46,8 +46,8 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion import double_where
-from graphmend.transforms.if_conversion.blocks import returns
+from graphmend.transforms.if_conversion.branch_statement import returns
+from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,

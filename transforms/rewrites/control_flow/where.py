@@ -32,8 +32,8 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.blocks import Block, may_return, returns
-from graphmend.transforms.if_conversion.branch_statement import branch
+from graphmend.transforms.if_conversion.blocks import Block
+from graphmend.transforms.if_conversion.branch_statement import branch, may_return, returns
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.selection import (
     RETURN,
@@ -44,6 +44,7 @@ from graphmend.transforms.if_conversion.selection import (
     incoming,
     select,
 )
+from graphmend.transforms.if_conversion.stores import TAKEN
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
@@ -329,7 +330,7 @@ def _change(
         if one and two:
             raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
         taken = condition.holds() if one else condition.fails()
-        return _Write(f"{target}[{change.mask} & {taken}] = {change.choice.text}")
+        return _Write(f"{change.mask.replace(TAKEN, taken)} = {change.choice.text}")
     a_text, b_text = (c.choice.text if c else target for c in (one, two))
     chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
     return _Write(f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})")

@@ -273,6 +273,8 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
         return _offer(facts, found, width, [*differences, _END])
     if number_type(facts, value) is not None:
         return _offer(facts, found, None, differences)
+    if isinstance(filled := facts.value(value), Tensor) and filled.rank == 0 and not filled.ndarray:
+        return _offer(facts, found, None, differences, filled=value)
     same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(found.node.slice)
     if not (same and isinstance(value, ast.Subscript) and is_tensor(facts, value.value) and found.whole):
         leaves = _parts_alike(facts, found, value) if found.whole else []
@@ -334,13 +336,22 @@ def _offer(
     width: ast.expr | None,
     differences: list[Difference],
     also: Sliced | None = None,
+    filled: ast.expr | None = None,
 ) -> Fix:
+    """`also` is a part that is read at the same positions, `filled` a 0-d tensor that is stored at each of them."""
+
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         positions = _window(facts, imports, found, width) if width is not None else _mask(facts, imports, found)
         positions, named = _named(facts, positions)
         parts = [found.part, *([also.part] if also is not None else [])]
-        return [*imports.edits(), *named, *(replace_expression(facts.source, part, positions) for part in parts)]
+        edits = [*named, *(replace_expression(facts.source, part, positions) for part in parts)]
+        if filled is not None and not same_dtype(facts, found.node.value, filled):
+            # a store by a slice casts; one by positions raises for another dtype (torch 2.13)
+            code = Code(facts.source)
+            cast = f"{code.operand(filled)}.to({code.operand(found.node.value)}.dtype)"
+            edits.append(replace_expression(facts.source, filled, cast))
+        return [*imports.edits(), *edits]
 
     return offer(NAME, "pick by positions instead of by a slice", facts, make, differences)
 
