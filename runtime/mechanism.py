@@ -1,8 +1,9 @@
 """The operator that stands for an output call in a graph, and whether this torch can carry it.
 
 Measured on torch 2.10, 2.12 and 2.13: an operator without results is kept, in order, by Dynamo, AOTAutograd and
-Inductor if its effect is registered as ORDERED. Before 2.10 an effect cannot be registered so; there `available` is
-False and output breaks the graph as ever.
+Inductor if its effect is registered as ORDERED. While tracing, an operator whose tensors are all constants, as
+`torch.tensor(0.1)` is, is run for its value unless it is tagged as one that draws random numbers. Before 2.10 an effect
+cannot be registered so; there `available` is False and output breaks the graph as ever.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def _define() -> Any:
     if hasattr(torch.ops.graphmend, "emit"):
         return None  # this package was imported under a second name, and the operator looks into the first one's table
     library = Library("graphmend", "DEF")  # type: ignore[no-untyped-call]
-    library.define("emit(str site, Tensor[] tensors, Scalar[] numbers) -> ()", tags=(torch.Tag.cudagraph_unsafe,))  # type: ignore[no-untyped-call]
+    tags = (torch.Tag.cudagraph_unsafe, torch.Tag.nondeterministic_seeded)
+    library.define("emit(str site, Tensor[] tensors, Scalar[] numbers) -> ()", tags=tags)  # type: ignore[no-untyped-call]
     library.impl("emit", sites.run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     register_fake("graphmend::emit", lambda site, tensors, numbers: None, lib=library)
     library._register_effectful_op("graphmend::emit", EffectType.ORDERED)

@@ -1,12 +1,13 @@
-"""What layers of torch.nn make of the rank and shape of what they are given. Their dtype is that of their parameters,
-or of autocast, and not known.
+"""What layers of torch.nn make of the rank and shape of what they are given, and the tensors that modules hold. The
+dtype of what layers make is that of their parameters, or of autocast, and not known.
 """
 
 from __future__ import annotations
 
 import ast
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value
 from graphmend.analysis.tensors.operations import result
 
 #: one value for each element, in its place
@@ -23,6 +24,9 @@ _SAME_RANK = frozenset(
     "ConstantPad2d ZeroPad2d ReflectionPad1d ReflectionPad2d ReplicationPad1d ReplicationPad2d".split()
 )
 
+#: they give the parameters and buffers of a module
+_HOLDS = frozenset("parameters named_parameters buffers named_buffers state_dict".split())
+
 
 def given_by(layer: str, first: Tensor, node: ast.AST) -> Tensor | None:
     """What a layer of this class gives; None where that is not known."""
@@ -33,3 +37,19 @@ def given_by(layer: str, first: Tensor, node: ast.AST) -> Tensor | None:
     if layer == "Embedding" and first.rank is not None:
         return result(first, node, "returns a Tensor", rank=first.rank + 1)
     return None
+
+
+def held(cls: str, method: str, node: ast.AST) -> Value | None:
+    """What a module gives by a method that hands out its parameters and buffers, or as the element of a list of them,
+    where `method` is empty; None for any other.
+    """
+    if method not in _HOLDS and (method or cls != "torch.nn.ParameterList"):
+        return None
+    origin = Evidence("is a parameter or a buffer of a module, so a Tensor", node)
+    only_parameters = not method or method.endswith("parameters")
+    tensor = Tensor(origin, None, "float" if only_parameters else None, graph_input=True)
+    if method == "state_dict":
+        return Container("dict", of=tensor)
+    if not method:
+        return tensor
+    return Container("generator", of=Container("tuple", (Static("str"), tensor)) if "named" in method else tensor)

@@ -124,6 +124,14 @@ def asks(x: Any) -> Any:
     return y
 
 
+def constants(x: Any) -> Any:
+    """What is computed of constants alone is known while tracing, and still said once a call."""
+    small = torch.tensor(0.1) < 1.0
+    emit_if(small, print, "small", torch.tensor(2.0) * 3)
+    emit(print, torch.tensor([1, 2]).sum())
+    return x + 1
+
+
 def only_output(x: Any) -> Any:
     emit(print, "nothing computed")
     return x
@@ -201,6 +209,7 @@ IN_ONE_GRAPH = [
     (other_functions, X),
     (asks, X),
     (asks, G),
+    (constants, X),
     (only_output, X),
     (Outer(), G),
 ]

@@ -18,6 +18,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.legality.gradients import lost
 from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.questions import answers
 
@@ -43,6 +44,8 @@ def runs_again(facts: FunctionFacts, node: ast.expr) -> bool:
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values", "children"):
             return not node.args and _is_kept(facts, node.func.value)
         made = facts.value(node)
+        if name.startswith("torch.nn.") and name.rpartition(".")[2] in known.HOLDS:
+            return True  # a new iterator for each call
         return isinstance(made, Container) and made.kind in ("list", "tuple")  # no iterator
     if isinstance(node, ast.GeneratorExp):
         return False

@@ -381,8 +381,8 @@ def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
     found = effects(facts, test)
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
-            for own in effects(facts, node)[:1]:
-                found.remove(own)
+            own = effects(facts, node)[:1]
+            found = [effect for effect in found if effect not in own]
     return found
 
 

@@ -310,6 +310,8 @@ class _Judge:
             return python.mathematical(facts, node, last)
         if folder in known.FUNCTIONAL:
             return tensors.call(facts, node, folder, last)
+        if folder.startswith("torch.nn.") and last in known.HOLDS:
+            return None
         return None if isinstance(facts.value(node), Static) and constant(node) is not None else MAY
 
 

@@ -11,7 +11,7 @@ from graphmend.analysis.interpreter.operations import dictionaries, special_meth
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.dictionaries import widened
 from graphmend.analysis.interpreter.operations.objects import used
-from graphmend.analysis.interpreter.operations.subscripts import element_of
+from graphmend.analysis.interpreter.operations.subscripts import element_of, elements_of
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import Enumeration, ExternalInstance, IdNumber, PartialString
@@ -116,7 +116,7 @@ def _enumerate(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> V
 
 
 def _zip(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", tuple(element_of(w, a, node) for a in args)))
+    return Container("generator", of=Container("tuple", elements_of(w, args, node)))
 
 
 def _extreme(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.interpreter.events import Branch, Contains
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.operators import binary, compared
-from graphmend.analysis.interpreter.operations.subscripts import element_of, item
+from graphmend.analysis.interpreter.operations.subscripts import element_of, elements_of, item
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import Intrinsic
 from graphmend.analysis.lattice.values import (
@@ -116,7 +116,7 @@ def _accumulated(w: Walk, args: Arguments, node: ast.AST) -> Value:
 
 def _zip_longest(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     fill = keywords.get("fillvalue", NONE)
-    return Container("generator", of=Container("tuple", tuple(join(element_of(w, a, node), fill) for a in args)))
+    return Container("generator", of=Container("tuple", tuple(join(one, fill) for one in elements_of(w, args, node))))
 
 
 def mapped_tree(w: Walk, function: Value, tree: Value, node: ast.AST) -> Value:

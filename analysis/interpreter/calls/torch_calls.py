@@ -193,6 +193,8 @@ def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node:
     if name in ("torch.Size", "torch.broadcast_shapes"):
         return Static("size")
     if name.startswith("torch.nn."):
+        if (tensors := layers.held(name.rpartition(".")[0], last, node)) is not None:
+            return tensors
         if last in ("Sequential", "ModuleList"):
             given = args[0] if len(args) == 1 and isinstance(args[0], Container) else None
             if given is not None and given.kind != "modules":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.operations.attributes import call_method
@@ -29,7 +30,7 @@ from graphmend.analysis.lattice.values import (
     without_none,
 )
 from graphmend.analysis.program.entities import Instance
-from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors import layers, operations
 from graphmend.analysis.tensors.marks import sliced
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
         return value.derived(None)
     if isinstance(value, Instance):
         return call_method(w, value, "__getitem__", (index,), {}, node)
+    if isinstance(value, ExternalInstance) and not isinstance(index, Container):
+        return layers.held(value.cls, "", node) or UNKNOWN
     if isinstance(value, ExternalName) and value.name in ("os.environ",):
         return STR
     if isinstance(value, ExternalName) and value.name.endswith(".default_generators"):
@@ -118,6 +121,22 @@ def _one_of(value: Value, node: ast.AST) -> Value:
     )
 
 
+def elements_of(w: Walk, values: Sequence[Value], node: ast.AST) -> tuple[Value, ...]:
+    """What iteration over several values side by side yields: tensors with shapes and dtypes of their own."""
+    return tuple(_numbered(element_of(w, value, node), number) for number, value in enumerate(values))
+
+
+def _numbered(value: Value, number: int) -> Value:
+    if not isinstance(value, Tensor):
+        return value
+    shape, dtype = (
+        (*token, number) if isinstance(token, tuple) and token[:1] in (("element",), ("element dtype",)) else token
+        for token in (value.shape, value.dtype)
+    )
+    flags = {"likely": value.likely, "graph_input": value.graph_input, "ndarray": value.ndarray}
+    return value.__class__(value.origin, value.rank, dtype, shape, **flags)
+
+
 def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
     """What iteration over a value yields."""
     if value.opaque:
@@ -140,6 +159,8 @@ def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
         return INT if value.type in ("range", "size") else STR if value.type == "str" else STATIC
     if isinstance(value, Scalar):
         return value.derived(None)
+    if isinstance(value, ExternalInstance) and (tensor := layers.held(value.cls, "", node)) is not None:
+        return _one_of(tensor, node)
     if isinstance(value, Instance):
         if value.info.methods.get("__iter__") is not None:
             return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)

@@ -111,6 +111,9 @@ SINGULAR = _names("""
     nll_loss prod digamma lgamma
 """)
 
+#: methods of modules that hand out what these hold
+HOLDS = _names("parameters named_parameters buffers named_buffers children named_children modules named_modules")
+
 #: layers that only compute, whose call has no effect but for gradients
 LAYERS = frozenset(
     f"torch.nn.{name}"

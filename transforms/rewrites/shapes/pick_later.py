@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 NAME = "pick_later"
 _ALL = Difference("evaluation", "all elements are computed, those that are not picked in vain")
+_TWICE = Difference("rounding", "gradients of elements that are picked more than once are added in another order")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -264,7 +265,7 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
     numbers = [p for v in found for n, p in v.picks.items() if n in indices or _copied(facts, p, fills=fills)]
-    differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL]
+    differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL, *([_TWICE] if len(flow.used) > 1 else [])]
     differences += filled(facts, *(p.tensor for p in numbers))
     for pick in tensors:
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, tensors[0].tensor)]
@@ -292,9 +293,6 @@ def _copied(facts: FunctionFacts, pick: Picked, *, fills: bool) -> bool:
     value = facts.value(pick.tensor)
     known = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
     return (fills and known not in ("bool", "int")) or changed_in_place(facts, pick.tensor, behind=facts.statement)
-
-
-# What is computed row by row where it is used
 
 
 def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
