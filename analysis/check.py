@@ -136,8 +136,10 @@ def _called(functions: set[Definition], tree: ast.AST | None) -> set[Definition]
 
 
 def _called_names(function: Definition) -> set[str]:
-    called = (n.func for n in ast.walk(function) if isinstance(n, ast.Call))
-    return {f.id if isinstance(f, ast.Name) else f.attr for f in called if isinstance(f, (ast.Name, ast.Attribute))}
+    """The names of what a function may call: a property is called by its name alone."""
+    nodes = [*ast.walk(function)]
+    called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return called | {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
 
 
 def _definition(info: FunctionInfo) -> Definition | None:

@@ -443,11 +443,18 @@ def _join_alike(a: Value, b: Value) -> Value | None:
 
 
 def _join_elements(a: Container, b: Container) -> Value:
-    if a.items == ():
+    if _is_empty(a):
         return b.element
-    if b.items == ():
+    if _is_empty(b):
         return a.element
     return join(a.element, b.element)
+
+
+def _is_empty(value: Container) -> bool:
+    """Whether a container is known to hold nothing: a list without items, a dict that was written without entries."""
+    return value.items == () or (
+        value.kind == "dict" and value.of is None and value.fields is not None and not value.fields
+    )
 
 
 def _join_fields(

@@ -1,4 +1,6 @@
-"""Branches over what modules hand out: their parameters and buffers are tensors, each with a shape of its own."""
+"""Branches over what modules hand out: their parameters and buffers are tensors, each with a shape of its own; and a
+number that a property computes of a buffer.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,12 @@ class Agent(nn.Module):
         self.target = copy.deepcopy(self.net)
         self.average = nn.ParameterList([nn.Parameter(torch.zeros(4, 4), requires_grad=False)])
         self.norm = nn.BatchNorm1d(4).eval()
+        self.register_buffer("steps", torch.tensor(3))
+
+    @property
+    def decay(self):
+        n = self.steps.item()
+        return min(0.9, (1 + n) / (10 + n))
 
     @torch.no_grad()
     def forward(self, x):
@@ -43,6 +51,7 @@ BODIES = {
     "    for old, new in zip(self.target.parameters(), self.net.parameters()):\n"
     "        old.data.copy_(new.data * 2)\n",
     "buffers": "if x.sum() > 0:\n    for name, held in self.norm.named_buffers():\n        held.add_(1)\n",
+    "decayed": "for a, w in zip(self.average, [x]):\n    a.sub_((1 - self.decay) * (a - w))\nself.steps += 1\n",
     "averaged": "for a, w in zip(self.average, [x]):\n"
     "    if x.sum() > 0:\n"
     "        a.copy_(w)\n"

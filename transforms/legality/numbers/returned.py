@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
@@ -119,6 +119,8 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     that counts on a number: by torch, a decorator, or under another name.
     """
     function, tree = facts.function, facts.source.tree
+    if _is_property(facts):
+        return _reads(facts)
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or _yields(function):
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to who is not known")
     if function.name == "forward" or function.name.startswith("__"):
@@ -141,6 +143,31 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
         ):
             raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
     return tuple(calls.values())
+
+
+def _is_property(facts: FunctionFacts) -> bool:
+    match facts.function.decorator_list:
+        case [ast.Name(id="property") as decorator]:
+            return qualified(facts, decorator) == "builtins.property"
+    return False
+
+
+def _reads(facts: FunctionFacts) -> Sequence[FunctionFacts]:
+    """Every place where the program asks for a property, all of it in traced code."""
+    name, tree = facts.function.name, facts.source.tree
+    reads = {call.node: call for call in facts.calls() if isinstance(call.node, ast.Attribute)}
+    if not reads or tree is None or any(call.source.path != facts.source.path for call in reads.values()):
+        raise NeedsPythonNumberError(f"`{name}` gives a Python number, and who asks for it is not in sight")
+    traced = {(n.lineno, n.col_offset, n.end_col_offset) for n in reads}
+    for node in ast.walk(tree):
+        if isinstance(node, _DEFINITIONS) and node.name == name and node is not facts.function:
+            raise NeedsPythonNumberError(f"there are several functions `{name}`")
+        if isinstance(node, ast.Name) and node.id == name:
+            raise NeedsPythonNumberError(f"`{name}` is handed on, or bound anew")
+        asks = isinstance(node, ast.Attribute) and node.attr == name
+        if asks and (node.lineno, node.col_offset, node.end_col_offset) not in traced:  # type: ignore[attr-defined]
+            raise NeedsPythonNumberError(f"`{shortened(node)}` is also asked for where nothing is traced")
+    return tuple(reads.values())
 
 
 def _names(node: ast.expr, name: str) -> bool:
