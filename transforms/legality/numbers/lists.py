@@ -43,6 +43,8 @@ class Lists(WrittenOut):
         self._lists: set[tuple[str, Hashable]] = set()
         self._inside: set[ast.expr] = set()
         """Elements of lists that are tensors now."""
+        self.rows = False
+        """Are the elements lists themselves, which are taken apart?"""
 
     @abstractmethod
     def _follow(self, node: ast.expr, dtype: Hashable) -> None: ...
@@ -104,6 +106,10 @@ class Lists(WrittenOut):
                 it is node
             ):
                 self._one_of(node, lambda: self._name(name, dtype))
+            case (
+                ast.For(target=ast.Tuple(elts=elts), iter=it) | ast.comprehension(target=ast.Tuple(elts=elts), iter=it)
+            ) if it is node:
+                self._row(node, elts, dtype)
             case ast.Call(args=args, keywords=[]) if called(self.facts, parent, "builtins.enumerate", "builtins.zip"):
                 self._together(parent, args.index(node) if len(args) > 1 else 1, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, *_STATISTICS):
@@ -260,12 +266,28 @@ class Lists(WrittenOut):
             case (
                 ast.For(target=ast.Tuple(elts=targets), iter=it)
                 | ast.comprehension(target=ast.Tuple(elts=targets), iter=it)
-            ) if it is call and place < len(targets) and isinstance(one := targets[place], ast.Name):
-                self._one_of(
-                    call.args[place if len(targets) == len(call.args) else 0], lambda: self._name(one.id, dtype)
-                )
+            ) if it is call and place < len(targets):
+                numbers = call.args[place if len(targets) == len(call.args) else 0]
+                match targets[place]:
+                    case ast.Name(id=name):
+                        self._one_of(numbers, lambda: self._name(name, dtype))
+                    case ast.Tuple(elts=elts):
+                        self._row(numbers, elts, dtype)
+                    case _:
+                        raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
+
+    def _row(self, node: ast.expr, targets: list[ast.expr], dtype: Hashable) -> None:
+        """The lists in a list are taken apart: `for i, j in table.tolist()`, of a tensor of two dimensions."""
+        call = method(self.facts, node, "tolist")
+        table = self.facts.value(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else None
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if not isinstance(table, Tensor) or table.rank not in (None, 2) or len(names) < len(targets):
+            raise NeedsPythonNumberError(f"`{shortened(node)}` needs Python numbers")
+        self.rows = True
+        for name in names:
+            self._name(name, dtype)
 
     def _list_name(self, name: str, dtype: Hashable) -> None:
         if (name, dtype) in self._lists:

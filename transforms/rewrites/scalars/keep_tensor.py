@@ -179,8 +179,9 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix:
     if uses.also:
         raise NeedsPythonNumberError(f"`{ast.unparse(uses.also[0])}` stays a Python number")
     differences = list(uses.differences)
-    if not (isinstance(value, Tensor) and value.rank == 1):
-        differences.append(Difference("shape", "the tensor is taken to have one dimension"))
+    if not (isinstance(value, Tensor) and value.rank == (2 if uses.rows else 1)):
+        says = f"the tensor is taken to have {'two dimensions' if uses.rows else 'one dimension'}"
+        differences.append(Difference("shape", says))
         differences.append(Difference("exception", "a tensor without dimensions raises another exception"))
 
     def make() -> list[TextEdit]:
