@@ -690,3 +690,43 @@ def train(path):
     found = one(tmp_path, {"model.py": NET, "train.py": train})
     assert "torch.randn(2, 48)" in found.get("text", ""), found
     assert found["origin"] == "as in train.py"
+
+
+def test_outputs_are_reshaped_and_looped_over_before_a_loss_gets_them(tmp_path: Path) -> None:
+    train = """
+from heads import Backbone, Heads
+from loss import Loss
+from somewhere import loader
+backbone, heads, loss = Backbone(8), Heads(8, 5), Loss()
+for images, seg in loader:
+    kinds, masks = heads(backbone(images))
+    masks = masks.permute(0, 2, 3, 1).contiguous().view(-1, 5)
+    (loss(masks, seg.view(-1)) + sum(loss(each, seg) for each in [kinds])).backward()
+"""
+    loss = """
+import torch.nn.functional as F
+from torch import nn
+class Loss(nn.Module):
+    def forward(self, logits, seg):
+        assert logits.dim() == 2 and logits.shape[1] == 5 and len(logits) > 100
+        return F.cross_entropy(logits, seg)
+"""
+    found = one(tmp_path, {"heads.py": HEADS, "loss.py": loss, "train.py": train}, "loss.py:Loss")
+    assert re.search(r"torch.randn\((\d+), 5\), torch.randint\(0, 2, \(\1,\)\)", found.get("text", "")), found
+
+
+def test_sides_that_steps_have_made_smaller_are_made_to_fit(tmp_path: Path) -> None:
+    model = """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, parts=6):
+        super().__init__()
+        self.parts = parts
+        self.base = nn.Sequential(nn.Conv2d(3, 8, 7, 4, 3), nn.Conv2d(8, 8, 3, 4, 1))
+    def forward(self, x):
+        f = self.base(x)
+        assert f.size(2) % self.parts == 0, "height must be divisible by parts"
+        return f.view(*f.shape[:2], self.parts, -1).mean(-1)
+"""
+    found = one(tmp_path, {"model.py": model})
+    assert "torch.randn(2, 3, 96, 96)" in found.get("text", ""), found

@@ -46,8 +46,8 @@ def candidates(
         if name not in known:
             known[name] = _run(output, module, entries, limit, depth)
         try:
-            return from_project.of_run(_part(known[name], output.path))
-        except (LookupError, TypeError, AttributeError):
+            return from_project.of_run(outputs.part_of(known[name], output.path))
+        except (LookupError, TypeError, AttributeError, RuntimeError):
             return UNKNOWN
 
     yield from synthesis.candidates(target, module, entries, given)
@@ -77,12 +77,6 @@ def _run(output: Output, module: ModuleType, entries: list[dict[str, str]], limi
         except Exception as error:
             example.failed(error)
     return UNKNOWN
-
-
-def _part(whole: Any, path: tuple[Any, ...]) -> Any:
-    for step in path:
-        whole = whole[step] if not isinstance(step, str) or isinstance(whole, dict) else getattr(whole, step)
-    return whole
 
 
 def _with_targets(inputs: from_project.Inputs) -> Iterator[from_project.Inputs]:

@@ -67,6 +67,10 @@ class Expressions:
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
         raise NotImplementedError
 
+    def looped(self, target: ast.expr, over: ast.expr, scope: Scope) -> None:
+        """A name is bound to what is unknown of something that is looped over."""
+        raise NotImplementedError
+
     def value(self, node: ast.expr | None, scope: Scope) -> Any:
         if node is None:
             return None
@@ -164,6 +168,8 @@ class Expressions:
         first, *rest = generators
         for item in self.items(self.value(first.iter, scope)):
             self.bind(first.target, item, scope)
+            if not known(item):
+                self.looped(first.target, first.iter, scope)
             if all(self.value(test, scope) is not False for test in first.ifs):
                 yield from self._rounds(rest, scope)
 

@@ -12,8 +12,13 @@ from .values import UNKNOWN, Instance, Output, Scope, known
 
 Value = Callable[[ast.expr, Scope], Any]
 
-_SAME = frozenset("to cuda cpu detach float double half contiguous clone".split())
-"""Methods of a tensor that give one of the same shape."""
+_MOVES = frozenset("to cuda cpu detach clone".split())
+"""Methods of a tensor that give the same numbers."""
+_COMPUTE = frozenset(
+    "view reshape permute transpose squeeze unsqueeze flatten float mean sum max min softmax log_softmax sigmoid tanh"
+    " exp t contiguous chunk split narrow select unbind item".split()
+)
+"""Methods that are called on what a run gave, where their arguments are known."""
 
 
 def given(node: ast.expr, scope: Scope, value: Value, is_module: Callable[[Instance], bool]) -> Any:
@@ -21,7 +26,7 @@ def given(node: ast.expr, scope: Scope, value: Value, is_module: Callable[[Insta
 
     def read(node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
-            found = scope.outputs.get(node.id)
+            found = scope.output(node.id)
             return found if found is not None else value(node, scope)
         if isinstance(node, (ast.List, ast.Tuple)) and not any(isinstance(each, ast.Starred) for each in node.elts):
             items = [read(each) for each in node.elts]
@@ -36,9 +41,15 @@ def given(node: ast.expr, scope: Scope, value: Value, is_module: Callable[[Insta
         return called(node) if isinstance(node, ast.Call) else value(node, scope)
 
     def called(node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES | _COMPUTE:
             whole = read(node.func.value)
-            return whole if isinstance(whole, Output) else value(node, scope)
+            if not isinstance(whole, Output):
+                return value(node, scope)
+            args = [value(each, scope) for each in node.args]
+            named = {k.arg: value(k.value, scope) for k in node.keywords if k.arg is not None}
+            if node.func.attr in _MOVES:
+                return whole
+            return _part(whole, Done(node.func.attr, args, named)) if known([args, named]) else UNKNOWN
         function = value(node.func, scope) if isinstance(node.func, (ast.Name, ast.Attribute)) else UNKNOWN
         return Output(function.cls) if isinstance(function, Instance) and is_module(function) else value(node, scope)
 
@@ -54,8 +65,37 @@ def kept(target: ast.expr, found: Any, scope: Scope) -> None:
             kept(each, _part(found, number), scope)
 
 
+def looped(target: ast.expr, over: ast.expr, scope: Scope, value: Value, is_module: Callable[[Instance], bool]) -> None:
+    """What is looped over may be what a module gave: its parts are alike, and the first one is kept."""
+    found = given(over, scope, value, is_module) if isinstance(over, (ast.Name, ast.Attribute, ast.Call)) else UNKNOWN
+    if isinstance(found, Output):
+        kept(target, _part(found, 0), scope)
+
+
+class Done:
+    """What is done to an output before it is handed on: a method that is called with known arguments."""
+
+    def __init__(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.args}, {self.kwargs})"
+
+
+def part_of(whole: Any, path: tuple[Any, ...]) -> Any:
+    """The part of what a run gave that a path leads to."""
+    for step in path:
+        if isinstance(step, Done):
+            whole = getattr(whole, step.name)(*step.args, **step.kwargs)
+        else:
+            whole = whole[step] if not isinstance(step, str) or isinstance(whole, dict) else getattr(whole, step)
+    return whole
+
+
 def _part(whole: Any, index: Any) -> Any:
-    if isinstance(whole, Output) and known(index) and isinstance(index, (int, str)):
+    if isinstance(whole, Output) and known(index) and isinstance(index, (int, str, Done)):
         return Output(whole.cls, (*whole.path, index))
     try:
         return whole[index] if isinstance(whole, (list, tuple, dict)) else UNKNOWN

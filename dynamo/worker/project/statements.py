@@ -237,6 +237,8 @@ class Statements(Calls):
             calls = len(self.called)
             self.bind(node.target, item, scope)
             self._stated(node.target, scope)
+            if not known(item):
+                self.looped(node.target, node.iter, scope)
             try:
                 self.block(node.body, scope)
             except _Round as left:
@@ -247,6 +249,9 @@ class Statements(Calls):
         self.block(node.orelse, scope)
 
     _s_asyncfor = _s_for
+
+    def looped(self, target: ast.expr, over: ast.expr, scope: Scope) -> None:
+        outputs.looped(target, over, scope, self.value, self.is_module)
 
     def _stated(self, target: ast.expr, scope: Scope) -> None:
         """What is looped over and cannot be told is what the file's comments say of its names."""

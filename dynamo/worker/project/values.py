@@ -39,6 +39,12 @@ class Scope:
             return self.names[name]
         return UNKNOWN if self.outer is None else self.outer.get(name)
 
+    def output(self, name: str) -> Any:
+        """What a module gave that a name is unknown for; None where it gave none."""
+        if name in self.names or self.outer is None:
+            return self.outputs.get(name)
+        return self.outer.output(name)
+
 
 class External:
     """Something of an installed package, and the name by which it is reached: "torch.nn.Linear"."""

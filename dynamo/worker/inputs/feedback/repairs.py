@@ -37,6 +37,16 @@ def _checked(error: BaseException, combination: Combination) -> Iterator[Combina
     wanted = [*frames.sizes(error), *((size, size + part - size % part) for size, part in frames.remainders(error))]
     for had, size in dict.fromkeys(pair for pair in wanted if pair[1] > 0):
         yield from _resized(combination, had, size)
+        yield from each_changed(combination, lambda t, had=had, size=size: _scaled(t, had, size))  # type: ignore[misc]
+
+
+def _scaled(t: Tensor, had: int, size: int) -> Tensor | None:
+    """A tensor whose sides become `had` on the way, behind layers that take steps, so that they become `size`."""
+    if had < 1 or had in t.shape or size <= had:
+        return None
+    sides = (side * size // had if number > 1 and side % had == 0 else side for number, side in enumerate(t.shape))
+    made = t.like(tuple(sides))
+    return None if made is None or made.shape == t.shape else made
 
 
 def _resized(combination: Combination, had: int, size: int) -> Iterator[Combination]:
