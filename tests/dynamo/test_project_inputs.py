@@ -730,3 +730,60 @@ class Net(nn.Module):
 """
     found = one(tmp_path, {"model.py": model})
     assert "torch.randn(2, 3, 96, 96)" in found.get("text", ""), found
+
+
+def test_a_class_behind_the_name_of_its_module_is_followed_to_who_makes_it(tmp_path: Path) -> None:
+    experiment = """
+import model
+class Experiment:
+    def __init__(self, opt):
+        self.net = model.Net(opt).float()
+"""
+    train = """
+import argparse
+from experiment import Experiment
+parser = argparse.ArgumentParser()
+parser.add_argument("--width", type=int, default=12)
+parser.add_argument("--classes", type=int, default=3)
+Experiment(parser.parse_args())
+"""
+    found = one(tmp_path, {"model.py": NET, "experiment.py": experiment, "train.py": train})
+    assert found.get("text", "").startswith("Net(SimpleNamespace(width=12, classes=3))"), found
+    assert found["origin"] == "as in train.py"
+
+
+MOLECULES = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.atoms, self.bonds, self.edge = nn.Embedding(9, 8), nn.Embedding(4, 3), nn.Linear(20, 8)
+    def forward(self, data):
+        h, (row, col) = self.atoms(data.z), data.edge_index
+        far = (data.pos[row] - data.pos[col]).norm(dim=1, keepdim=True)
+        m = self.edge(torch.cat([h[row], h[col], far, self.bonds(data.edge_attr)], 1))
+        h = h.index_add(0, row, m)
+        return h.new_zeros(int(data.batch.max()) + 1, 8).index_add(0, data.batch, h)
+"""
+REGIONS = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(10, 4)
+    def forward(self, feats, boxes, num_boxes):
+        absent = torch.arange(feats.shape[1])[None] >= num_boxes[:, None]
+        return self.layer(torch.cat([feats, boxes], -1)).masked_fill(absent[..., None], 0).sum(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [(MOLECULES, "z=torch.randint(0, 9, (2,))"), (REGIONS, "torch.randint(1, 6, (2,))")],
+    ids=["one-index-a-node", "counts-by-name"],
+)
+def test_indices_and_counts_are_one_each(tmp_path: Path, model: str, shown: str) -> None:
+    found = one(tmp_path, {"model.py": model})
+    assert shown in found.get("text", ""), found

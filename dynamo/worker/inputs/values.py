@@ -25,6 +25,10 @@ _FRACTION = re.compile(r"threshold|temperature|eps|scale|alpha|beta|gamma|rate|p
 _FEATURES = re.compile(r"(features?|feats?|embeds?|embeddings?|embs?|logits|hidden|latents?)$")
 _USUAL: tuple[tuple[str, Tensor], ...] = (
     (r"(^|_)(lengths?|lens)$", Tensor("int", (BATCH,), LENGTH + 1, 1)),
+    (
+        r"^(num|n)_(boxes|objects|objs|regions|nodes|points|frames|tokens|words)$",
+        Tensor("int", (BATCH,), LENGTH + 1, 1),
+    ),
     (r"^(t|time|timesteps?|time_?steps?|noise_levels?)$", Tensor("int", (BATCH,), 10)),
     (r"edge_index|edges$", Tensor("int", (2, 4), BATCH)),
     (r"(^|_)(offsets?)$", Tensor("int", (BATCH,), 1)),

@@ -137,7 +137,9 @@ _NO_TABLES = frozenset({"dataclass", "dataclasses", "torch", "staticmethod", "pr
 
 
 def _read_in(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    """The names that are read in a node, those behind a dot, too: `models.Net`."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return names | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
 
 
 def _read(machine: Statements, path: str, limit: files.Limit) -> None:

@@ -86,3 +86,12 @@ def one_class(combination: Combination, found: re.Match[str]) -> Iterator[Combin
     for name, value in combination.items():
         if isinstance(value, Tensor) and value.kind == "int" and len(value.shape) > 1:
             yield {**combination, name: value.like(value.shape[:1])}
+
+
+def one_each(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Tensors must have same number of dimensions: got 3 and 2: features are looked up of one index for each node"""
+
+    def less(t: Tensor) -> Tensor | None:
+        return t.like(t.shape[:1]) if t.kind == "int" and len(t.shape) == 2 else None
+
+    yield from each_changed(combination, less)

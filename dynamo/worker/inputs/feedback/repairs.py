@@ -320,6 +320,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"to have (\d+) channels, but got (\d+)", joined.channels),
     (r"repeat dims can not be smaller", _less_rank),
     (r"same number of dimensions: got (\d+) and (\d+)", _alike),
+    (r"same number of dimensions: got (?:3 and 2|2 and 3)", indices.one_each),
     (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", sides.told),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
     (r"has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)", _subscript),
