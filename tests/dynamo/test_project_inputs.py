@@ -787,3 +787,28 @@ class Net(nn.Module):
 def test_indices_and_counts_are_one_each(tmp_path: Path, model: str, shown: str) -> None:
     found = one(tmp_path, {"model.py": model})
     assert shown in found.get("text", ""), found
+
+
+def test_what_is_passed_though_it_has_a_default_is_made_up(tmp_path: Path) -> None:
+    model = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+    def forward(self, x, lengths=None):
+        h = self.layer(x)
+        if lengths is not None:
+            h = h * (torch.arange(h.shape[1])[None] < lengths[:, None])[..., None]
+        return h
+"""
+    train = """
+import torch
+from model import Net
+from nowhere import lengths_of
+net, x = Net(), torch.randn(2, 6, 8)
+net(x, lengths_of(x))
+"""
+    found = one(tmp_path, {"model.py": model, "train.py": train})
+    assert re.search(r"torch.randn\(2, 6, 8\), lengths=torch.randint", found.get("text", "")), found

@@ -89,8 +89,9 @@ class Search:
         self.ways = ways
         self.function = function
         told = [each for inputs in given for each in ways.given(*inputs)]
-        self.queue = [_Try(each) for each in (*told, *(() if whole else ways.shown()))]
-        self.first = len(told) if whole else 0
+        more = [] if whole else [each for inputs in given for each in ways.optional(*inputs)]
+        self.queue = [_Try(each) for each in (*more, *told, *(() if whole else ways.shown()))]
+        self.first = len(told) if whole else len(more) + 1 if more else 0
         """How many of the queue are tried before anything that a failure leads to."""
         self.later = [] if whole else [_Try(each) for each in ways.any_shape()]
         self.errors: set[tuple[frames.Reached, str]] = set()

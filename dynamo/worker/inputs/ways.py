@@ -68,6 +68,20 @@ class Ways:
             yield {**found, **alike, **rest}
         yield {**found, **rest}
 
+    def optional(self, args: list[Any], kwargs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The same with what the project gives although it has a default, where that is unknown: it is made up."""
+        by_position = [p for p in self.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        passed = {**{p.name: v for p, v in zip(by_position, args)}, **kwargs}  # noqa: B905
+        wanted = {p.name for p in self._wanted()}
+        unknown = [n for n, v in passed.items() if v is UNKNOWN and n in self.parameters and n not in wanted]
+        shape = next((v for v in passed.values() if isinstance(v, Tensor)), self.elsewhere[0])
+        made = {
+            n: [*self._alternatives(self.parameters[n]), values.by_name(n, shape, self.uses.get(n))][0] for n in unknown
+        }
+        if made:
+            told = {n: v for n, v in passed.items() if n not in made}
+            yield from self.given([], {**told, **made})
+
     def _filled(self, name: str, value: Any) -> Any:
         return values.filled(name, value, self.uses.get(name, Use()), self.names)
 
