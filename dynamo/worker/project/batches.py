@@ -5,7 +5,6 @@ words of the function that joins them.
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,8 @@ from .values import UNKNOWN, Batches, Function, Scope, known
 
 SAMPLES = 2
 """Samples of a batch."""
+NEAR = 3
+"""Lines above and below one whose comments speak of it."""
 MANY = 4
 """Elements along a dimension that has a name; along one of an image, and of time, several times as many."""
 
@@ -86,22 +87,14 @@ def joining(scope: Scope) -> Any:
     return found[0] if len(found) == 1 else UNKNOWN
 
 
-def stated(name: str, path: str, resize: Callable[[int], int]) -> Any:
-    """What goes by a name, as a comment or docstring of its file states it: `# images: (B, 3, H, W), labels [B]`."""
-    found = re.search(rf"\b{re.escape(name)}\b\W{{0,3}}[\[(] ?((?:\w+ ?, ?)*\w+),? ?[\])]", _words(path))
+def stated(name: str, path: str, line: int, resize: Callable[[int], int]) -> Any:
+    """What goes by a name, as a comment beside a line of a file states it: `# images: (B, 3, H, W), labels [B]`."""
+    near = files.text_of(path).splitlines()[max(0, line - 1 - NEAR) : line + NEAR]
+    words = "\n".join(comment for each in near for comment in re.findall(r"#(.*)", each))
+    found = re.search(rf"\b{re.escape(name)}\b\W{{0,3}}[\[(] ?((?:\w+ ?, ?)*\w+),? ?[\])]", words)
     dims = [each.strip() for each in found.group(1).split(",")] if found is not None else []
     if not dims or not all(map(_is_size, dims)) or (len(dims) == 1 and dims[0].isdigit()):
         return UNKNOWN
     batch = () if dims[0].isdigit() else (SAMPLES,)
     inner = _drawn(name, dims[len(batch) :], resize, 0)
     return inner.expand(*batch, *inner.shape).clone() if batch else inner
-
-
-@functools.lru_cache(maxsize=64)
-def _words(path: str) -> str:
-    """The comments and docstrings of a file."""
-    tree = files.tree_of(path)
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-    defined = (node for node in ast.walk(tree) if isinstance(node, kinds)) if tree is not None else ()
-    told = [ast.get_docstring(node) or "" for node in defined]
-    return "\n".join([*re.findall(r"#(.*)", files.text_of(path)), *told])

@@ -257,7 +257,7 @@ class Statements(Calls):
         """What is looped over and cannot be told is what the file's comments say of its names."""
         for name in (n.id for n in ast.walk(target) if isinstance(n, ast.Name)):
             if scope.names.get(name) is UNKNOWN:
-                scope.names[name] = batches.stated(name, scope.path, self.resize)
+                scope.names[name] = batches.stated(name, scope.path, target.lineno, self.resize)
 
     def _looped(self, node: ast.expr, scope: Scope) -> Any:
         """What is looped over; a progress bar around it is looked through."""
