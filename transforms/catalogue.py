@@ -42,7 +42,7 @@ from graphmend.transforms.rewrites.loop_forms import (
     stop_flag,
 )
 from graphmend.transforms.rewrites.mask_forms import either_picked, expanded_mask, mask_alone, place_grids
-from graphmend.transforms.rewrites.masks import always_masked, filled_in_order
+from graphmend.transforms.rewrites.masks import always_masked, filled_in_order, nothing_picked
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -111,6 +111,7 @@ _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
     always_masked.rewrite,
     filled_in_order.rewrite,
+    nothing_picked.rewrite,
     drop_guard.rewrite,
     empty_guard.rewrite,
     conditional_output.rewrite,

@@ -319,10 +319,26 @@ class Rotary(nn.Module):
 )
 
 
+_HELPED = (
+    """
+def fill(table, gone, rows):
+    table[gone] = rows[0]
+
+
+@torch.compile
+def case(x: Tensor, y: Tensor):
+    gone = x[:, 0] < 0
+    if gone.any():
+        fill(x, gone, y)
+    return x
+""",
+)
+
+
 def _functions() -> list[str]:
     parts = re.split(r"^# (.+)\n", _FUNCTIONS, flags=re.MULTILINE)[1:]
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return [f"@torch.compile\ndef case({given}):\n{textwrap.indent(body, '    ')}" for given, body in pairs]
 
 
-EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES, *_AGAIN))
+EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES, *_HELPED, *_AGAIN))

@@ -18,6 +18,18 @@ def restart(table, used, rows):
     used[unused] = 1.0
 
 
+def fill(table, at, rows):
+    turned = rows.flip(0)
+    table[at] = turned[: at.sum()]
+
+
+def expire(table, used, rows):
+    unused = used < 0.5
+    if not unused.any():
+        return
+    fill(table, unused, rows)
+
+
 def replaced(table, m, rows):
     if m.sum() == 0:
         return table
@@ -47,6 +59,20 @@ return table, used
 
 # leaves_early_with_a_value
 return replaced(x, m, y) + 1
+
+# computed_behind_the_question
+out = x.clone()
+count = torch.count_nonzero(m).item()
+if count == 0:
+    return out
+rows = torch.tanh(y)
+out[m] = rows[:count]
+return out
+
+# asked_by_the_caller
+table, used = x.clone(), x[:, 0].abs() * m
+expire(table, used, y)
+return table, used
 
 # of_places
 out = x * 1
@@ -99,6 +125,11 @@ n = int(m.sum())
 out[m] = y[:n]
 return out, n
 
+# a_function_does_more
+if m.any():
+    more(x, m, y)
+return x
+
 # more_than_stores
 n = int(m.sum())
 if n > 0:
@@ -109,10 +140,19 @@ return x
 """)
 
 
+MORE = """
+def more(table, m, rows):
+    table[m] = rows[0]
+    rows.add_(m.sum())
+
+
+"""
+
+
 def text(body: str) -> str:
     examples = "[(torch.rand(4, 3), torch.tensor([True, False, True, True]), torch.rand(5, 3))]"
     source = function(body, "x, m, y", examples)
-    return source.replace("\n\n@torch.compile", HELPERS + "@torch.compile", 1)
+    return source.replace("\n\n@torch.compile", HELPERS + MORE * ("more(" in body) + "@torch.compile", 1)
 
 
 def inputs() -> list[tuple[Any, ...]]:
@@ -128,4 +168,7 @@ def test_what_is_picked_is_filled_in_order(body: str) -> None:
 
 @pytest.mark.parametrize("body", _KEPT.values(), ids=_KEPT)
 def test_other_values_are_not(body: str) -> None:
-    assert "masked_scatter_" not in mend_text(text(body)).source.text
+    own = text(body).split("def case")[1]
+    after = mend_text(text(body)).source.text.split("def case")[1]
+    assert "masked_scatter_" not in after
+    assert own.count("if m.any()") == after.count("if m.any()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 class Told:
     """What is known of all elements of tensors of one function, as tests say it."""
 
-    def __init__(self, facts: FunctionFacts) -> None:
+    def __init__(self, facts: FunctionFacts, judged: Collection[ast.AST] = ()) -> None:
+        """Changes in place among the nodes `judged` are those that are asked about."""
         self.facts = facts
+        self._judged = judged
         self.known: dict[str, Element] = {}
 
     @answers("domain")
@@ -165,4 +168,5 @@ class Told:
     def steady(self, node: ast.Name) -> bool:
         """Is a tensor that a name stands for never changed in place?"""
         own = shares(self.facts, node).paths
-        return not any(own & shares(self.facts, target).paths for _, target in changes(self.facts))
+        changed = (target for change, target in changes(self.facts) if change not in self._judged)
+        return not any(own & shares(self.facts, target).paths for target in changed)

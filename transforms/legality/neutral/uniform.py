@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
@@ -42,8 +42,14 @@ _DEEPEST = 8
 class Uniform(Told):
     """What all elements of what a function computes are, where tests hold and parameters are given such tensors."""
 
-    def __init__(self, facts: FunctionFacts, given: Mapping[Binding, Element] | None = None, depth: int = 0) -> None:
-        super().__init__(facts)
+    def __init__(
+        self,
+        facts: FunctionFacts,
+        given: Mapping[Binding, Element] | None = None,
+        depth: int = 0,
+        judged: Collection[ast.AST] = (),
+    ) -> None:
+        super().__init__(facts, judged)
         self.bound = dict(given or {})
         self.taken: list[Difference] = []
         """What is taken for granted."""

@@ -169,7 +169,7 @@ def _check(facts: FunctionFacts, fill: _Fill) -> None:
         raise _NotFilledError(f"`{shortened(fill.statement.value)}` is not known to be computed one row at a time")
     if found := effects(facts, fill.statement.value, fill.target.tensor):
         raise _NotFilledError(found[0])
-    if changed_in_place(facts, fill.mask):
+    if not Told(facts).steady(fill.mask):
         raise _NotFilledError(f"`{fill.mask.id}` is changed in place")
 
 
@@ -222,7 +222,7 @@ def _guards(facts: FunctionFacts, fill: _Fill, fills: Sequence[_Fill], counting:
             break
         block = facts.body_of(above)
         if isinstance(above, ast.If) and _question(facts, above, fill.mask) is False:
-            if above.orelse or not all(id(s) in plain or _does_nothing(facts, s, fill.mask) for s in above.body):
+            if above.orelse or not _does_nothing(facts, above.body, plain, fill.mask):
                 raise _NotFilledError(f"`if {shortened(above.test)}` guards more than what is stored under the mask")
             found.append(above)
         for earlier in block[: block.index(above)]:
@@ -257,18 +257,28 @@ def _ends_alike(
             return False
     elif not (value is None or (isinstance(value, ast.Constant) and value.value is None)):
         return False
-    return all(id(s) in plain or _does_nothing(facts, s, mask) for s in rest)
+    return _does_nothing(facts, rest, plain, mask)
 
 
-def _does_nothing(facts: FunctionFacts, statement: ast.stmt, mask: ast.Name) -> bool:
-    """Does a statement store under the mask, or copy what it stores to?"""
+def _does_nothing(facts: FunctionFacts, region: Sequence[ast.stmt], plain: set[int], mask: ast.Name) -> bool:
+    """Do statements only store under the mask, and compute for that what nothing else reads?"""
+    within = {n for s in region for n in ast.walk(s)}
+    outside = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n not in within}
+    return all(id(s) in plain or _stores_nothing(facts, s, mask, outside) for s in region)
+
+
+def _stores_nothing(facts: FunctionFacts, statement: ast.stmt, mask: ast.Name, outside: set[str]) -> bool:
+    """Does a statement store under the mask, copy what it stores to, or bind a name that is not read `outside`?"""
     match statement:
         case ast.Assign(targets=[ast.Subscript() as target], value=value):
             found = picked(facts, target)
             same = found is not None and isinstance(found.mask, ast.Name)
             return same and binding(facts, found.mask) == binding(facts, mask) and not effects(facts, value)  # type: ignore[union-attr, arg-type]
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(value=ast.Name(id=own)))):
-            return name == own and method(facts, statement.value, "clone") is not None
+            copies = name == own and method(facts, statement.value, "clone") is not None
+            return copies or (name not in outside and not effects(facts, statement.value))
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name not in outside and not effects(facts, value)
         case ast.Pass():
             return True
     return False
@@ -302,11 +312,16 @@ def _differences(facts: FunctionFacts, fills: Sequence[_Fill], guards: Sequence[
             found += may_raise(facts, fill.statement.value)
         if not dense(facts, fill.statement, fill.target.tensor):
             found.append(Difference("exception", f"`{target}` that is expanded memory raises"))
+        if changed_in_place(facts, fill.mask):
+            says = f"`{fill.mask.id}` and `{target}` are taken to be different tensors"
+            found.append(Difference("callers", says))
         if guards:
             found.append(written_on_both_sides(target))
     for guard in guards:
         says = f"what is stored without `if {shortened(guard.test)}` raises for another shape or dtype there too"
         found.append(Difference("exception", says))
+        says = f"what `if {shortened(guard.test)}` guards is evaluated where nothing is picked"
+        found.append(Difference("evaluation", says))
         for name in (s.targets[0].id for s in ast.walk(facts.function) if _is_clone(facts, s)):  # type: ignore[attr-defined]
             found.append(Difference("aliasing", f"`{name}` is a copy even where the mask picks nothing"))
         if recorded(facts, guard):
