@@ -35,6 +35,13 @@ def attend(x, mask=None):
     return scores.softmax(-1) @ x
 
 
+class Holder:
+    keep = torch.ones(2, 4, dtype=torch.bool)
+
+
+holder = Holder()
+
+
 def weigh(x, bias=None):
     if bias is None:
         p = (x @ x.transpose(-1, -2)).softmax(-1)
@@ -153,6 +160,12 @@ return F.scaled_dot_product_attention(x, x, x, attn_mask=None if keep.any() else
 full = keep.all()
 keep[0, 0] = False
 return F.scaled_dot_product_attention(x, x, x, attn_mask=None if full else keep[:, None, None])
+
+# another_attribute_by_then
+holder.keep = keep
+full = holder.keep.all()
+holder.keep = keep & torch.eye(4, dtype=torch.bool)[:2]
+return F.scaled_dot_product_attention(x, x, x, attn_mask=None if full else holder.keep[:, None, None])
 
 # zero_times_infinity
 bias = None if keep.all() else (1 - keep[:, None, None].float()) * float("-inf")

@@ -103,6 +103,13 @@ out = x.clone()
 out[m] = y[: (~m).sum()]
 return out
 
+# counted_before_it_changed
+n = int((y[:4, 0] > 0.5).sum())
+y.neg_()
+out = x.clone()
+out[y[:4, 0] > 0.5] = y[:n]
+return out
+
 # the_last_rows
 out = x.clone()
 out[m] = y[-m.sum() :]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.effects import changes
+from graphmend.transforms.legality.effects import changes, effects
 from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.neutral.binding import binding, key
+from graphmend.transforms.legality.neutral.binding import Binding, binding, key
 from graphmend.transforms.legality.neutral.elements import (
     ARRANGE,
     COMPARE,
@@ -38,7 +38,10 @@ class Told:
         """Changes in place among the nodes `judged` are those that are asked about."""
         self.facts = facts
         self._judged = judged
+        self.named: dict[Binding, Element] = {}
+        """What names stand for, each by its binding."""
         self.known: dict[str, Element] = {}
+        """What expressions give, each by its key."""
 
     @answers("domain")
     def learn(self, test: ast.expr, holds: bool) -> None:
@@ -107,11 +110,16 @@ class Told:
     def counts(self, node: ast.expr, mask: ast.expr) -> bool:
         """Is it the number of elements that a mask has which are true?"""
         counted = self._counted(self._value(node))
-        return counted is not None and key(self.facts, counted) == key(self.facts, mask)
+        if counted is None or key(self.facts, counted) != key(self.facts, mask):
+            return False
+        same = isinstance(counted, ast.Name) and isinstance(mask, ast.Name) and counted.id == mask.id
+        return same or self.settled(counted)
 
     @answers("domain")
     def is_empty(self, mask: ast.expr) -> bool:
         """Is no element of a mask true?"""
+        if isinstance(mask, ast.Name):
+            return self.named.get(binding(self.facts, mask)) == 0
         return self.known.get(key(self.facts, mask)) == 0
 
     def _every(self, node: ast.expr, truth: bool) -> None:
@@ -160,13 +168,35 @@ class Told:
             self._every(left, False)
 
     def _set(self, node: ast.expr, element: Element) -> None:
-        if isinstance(node, ast.Name) and not self.steady(node):
-            return
-        self.known[key(self.facts, node)] = element
+        if isinstance(node, ast.Name):
+            if self.steady(node):
+                self.named[binding(self.facts, node)] = element
+        elif self.settled(node):
+            self.known[key(self.facts, node)] = element
+
+    def settled(self, node: ast.expr) -> bool:
+        """Does an expression, with what its names are bound to, give the same wherever it is evaluated?"""
+        return all(map(self._is_settled, ast.walk(node)))
+
+    def _is_settled(self, node: ast.AST) -> bool:
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                bound = binding(self.facts, node).value
+                return self.steady(node) and (bound is None or self.settled(bound))
+            case ast.Attribute():
+                return self.steady(node) and self._keeps(node.attr)
+            case ast.Call():
+                return not effects(self.facts, node)
+        return True
+
+    def _keeps(self, attribute: str) -> bool:
+        """Is an attribute of this name never bound in the function?"""
+        stored = (n for n in ast.walk(self.facts.function) if isinstance(n, ast.Attribute))
+        return not any(n.attr == attribute and not isinstance(n.ctx, ast.Load) for n in stored)
 
     @answers("memory")
-    def steady(self, node: ast.Name) -> bool:
-        """Is a tensor that a name stands for never changed in place?"""
+    def steady(self, node: ast.expr) -> bool:
+        """Is a tensor that a name or an attribute stands for never changed in place?"""
         own = shares(self.facts, node).paths
         changed = (target for change, target in changes(self.facts) if change not in self._judged)
         return not any(own & shares(self.facts, target).paths for target in changed)

@@ -59,7 +59,8 @@ class Uniform(Told):
     def of(self, node: ast.expr) -> Element | None:
         """What all elements of a value are; None where that is not known."""
         facts = self.facts
-        if (element := self.known.get(key(facts, node))) is not None and self._untouched(node):
+        known = None if isinstance(node, ast.Name) else self.known.get(key(facts, node))
+        if (element := known) is not None and self.settled(node):
             return element
         if (number := constant(node)) is not None:
             return number if isinstance(number, (bool, int, float)) else None
@@ -104,13 +105,12 @@ class Uniform(Told):
                         element = self._changed(statement, name, element)
         return element
 
-    def _untouched(self, node: ast.expr) -> bool:
-        return not isinstance(node, ast.Name) or self.steady(node)
-
     def _name(self, node: ast.Name) -> Element | None:
         facts, bound = self.facts, binding(self.facts, node)
         if bound in self.bound:
             return self.bound[bound] if self.steady(node) else None
+        if (told := self.named.get(bound)) is not None:
+            return told if self.steady(node) else None
         if bound.value is None:
             return None
         element = self.of(bound.value)

@@ -53,7 +53,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     within = {n for s in guarded for n in ast.walk(s)}
     inside = Uniform(facts, judged=within)
     inside.learn(guard.test, leaves)
-    if not any(element == 0 for element in inside.known.values()):
+    if not any(element == 0 for element in (*inside.known.values(), *inside.named.values())):
         return None
     if not any(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in guarded):
         return None
