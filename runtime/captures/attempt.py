@@ -109,6 +109,15 @@ def plan_of(code: CodeType) -> Plan:
     return plan
 
 
+def varied() -> set[str]:
+    """The lines where values were taken as known of which a call had others, until `torch._dynamo.reset()`.
+
+    What the frame around them breaks into is not compiled for values of theirs once more, down to the innermost.
+    """
+    lines: set[str] = code_context.get_context(varied.__code__).setdefault(__name__, set())
+    return lines
+
+
 @dataclass(eq=False)
 class Attempt:
     """One attempt to compile a frame."""

@@ -35,7 +35,7 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..captures.attempt import Plan, current
+from ..captures.attempt import Plan, current, varied
 from ..captures.numbers import pending, symbols
 from .replay import Replay, Unknown, given, replay
 
@@ -186,7 +186,7 @@ def _whole(value: Any) -> bool:
 
 def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
     """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted."""
-    if not _specialises():
+    if not _specialises() or _has_varied(node):
         return None
     try:
         found = replay(node)
@@ -195,8 +195,19 @@ def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
         return None
     if not wanted(found.value):
         return None
-    _hold(found)
+    _hold(found, _line(node))
     return found.value
+
+
+def _line(node: Node) -> str:
+    """Where the program computes a node."""
+    frames = [line for line in (node.stack_trace or "").splitlines() if line.lstrip().startswith("File ")]
+    return frames[-1] if frames else ""
+
+
+def _has_varied(node: Node) -> bool:
+    attempt = current()
+    return attempt is not None and not attempt.in_parts and _line(node) in varied() - {""}
 
 
 def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
@@ -236,7 +247,7 @@ def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
     return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
 
 
-def _hold(found: Replay) -> None:
+def _hold(found: Replay, line: str) -> None:
     """Guards the values of the inputs, and their sizes."""
     attempt = current()
     assert attempt is not None
@@ -248,11 +259,11 @@ def _hold(found: Replay) -> None:
         value = given(node)
         assert value is not None
         with _disable_current_modes():
-            match = functools.partial(_values_match, expected=value.clone(), plan=attempt.plan)
+            match = functools.partial(_values_match, expected=value.clone(), plan=attempt.plan, line=line)
         install_guard(Guard(node.meta["grapharg"].source, match))
 
 
-def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: Plan) -> None:
+def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: Plan, line: str) -> None:
     def same(value: Any) -> bool:
         if type(value) is not torch.Tensor or value.dtype != expected.dtype or value.device != expected.device:
             return False
@@ -261,6 +272,7 @@ def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: P
         if torch.equal(value, expected):
             return True
         plan.has_changed = True
+        varied().add(line)
         return False
 
     text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)

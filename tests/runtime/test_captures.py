@@ -359,11 +359,12 @@ def test_values_are_taken_as_known_until_a_call_has_others() -> None:
     assert any("a call had others" in reason for reason in reasons("sized"))
 
 
-def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
+def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...], inside: tuple[Any, ...] = ()) -> list[int]:
     from graphmend.runtime.captures import attempt
 
     torch._dynamo.reset()
-    attempt.plan_of(function.__code__).give_up()
+    for each in (function, *inside):
+        attempt.plan_of(each.__code__).give_up()
     return graphs(function, *calls)
 
 
@@ -421,3 +422,26 @@ def test_a_backend_that_fails_on_what_no_hook_has_seen() -> None:
     torch._dynamo.reset()
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="of its own"):
         compiled(x())
+
+
+def test_what_has_varied_is_not_taken_as_known_in_the_frames_inside() -> None:
+    """Each frame that breaks leaves others, which would be compiled for the same values once more."""
+
+    def masked(v: Any, mask: Any) -> Any:
+        return None if torch.all(mask == 1) else mask
+
+    def inner(v: Any, mask: Any) -> Any:
+        v = v * 2
+        kept = masked(v, mask)
+        return v - 1 if kept is None else v * kept
+
+    def middle(v: Any, mask: Any) -> Any:
+        return inner(v + 1, mask) - 1
+
+    def outer(v: Any, mask: Any) -> Any:
+        return middle(v.relu(), mask) + 1
+
+    calls = [(x(), (torch.arange(5) < n).long()) for n in (5, 3, 4, 5, 2, 1)]
+    added = graphs(outer, *calls)
+    assert added[0] == 1
+    assert sum(added) <= 1 + sum(plain_graphs(outer, *calls, inside=(middle, inner, masked)))
