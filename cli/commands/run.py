@@ -304,11 +304,12 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
             mark = "accepted" if note["applicability"] == "safe" else note["applicability"]
             differs = f" ({mark}: {note['reason']})" if note["differences"] or mark != "accepted" else ""
             lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{differs}")
-    left = sum(map(len, report.left.values()))
+    reasons = [note["reason"] for notes in report.left.values() for note in notes]
+    left, withheld = len(reasons), sum(reason.startswith("unsafe: ") for reason in reasons)
     if left:
-        lines.append(
-            f"graphmend: {left} {'break is' if left == 1 else 'breaks are'} left as they were (--report FILE says why)"
-        )
+        more = f", of which --unsafe may mend {withheld}" if withheld else ""
+        breaks, was = ("break is", "it was") if left == 1 else ("breaks are", "they were")
+        lines.append(f"graphmend: {left} {breaks} left as {was}{more} (--report FILE says why)")
     taken_back = report.taken_back() or []
     if taken_back:
         count = len({(path, row) for path, row, _, _ in taken_back})

@@ -367,3 +367,10 @@ def test_sizes_that_only_a_question_asked_for_are_captured(run: Run) -> None:
 def test_mends_and_runtime_capture_with_the_same_versions() -> None:
     switches = pytest.importorskip("graphmend.runtime.switches")
     assert (CAPTURES_FROM, CAPTURES_FROM_PYTHON) == (switches.OLDEST, switches.OLDEST_PYTHON)
+
+
+@pytest.mark.torch
+def test_breaks_that_only_unsafe_mends_answer_are_counted(run: Run) -> None:
+    model = "import torch\n@torch.compile\ndef f(x):\n    if x.mean() > 3:\n        x = x * 2\n    return x\n"
+    said = run("main.py", main="import model\n", model=model).said
+    assert said[1].startswith("graphmend: 1 break is left as it was, of which --unsafe may mend 1 "), said
