@@ -6,8 +6,8 @@ compiles the frame anew, as another shape does. That is done where Dynamo would 
 in attempts (`captures.attempt`) that may specialise.
 
 Where the graph breaks all the same, nothing is taken as known. Once a call has had other values, no more are for that
-code, and in no other code at the same line, until `torch._dynamo.reset()`; where an attempt may specialise all the same,
-after `COMPILATIONS`. While a backend compiles nothing is learned.
+code, and in no other code at the same line, until `torch._dynamo.reset()`; where an attempt may specialise all the
+same, after `COMPILATIONS`. While a backend compiles nothing is learned.
 
 Knows Dynamo as it is in torch 2.13.
 """
