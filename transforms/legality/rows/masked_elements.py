@@ -97,7 +97,7 @@ def aligned(facts: FunctionFacts, found: Picked, name: str | None = None) -> str
     mask, tensor = name or code.operand(found.mask), code.operand(found.tensor)
     if fewer is not None:
         return f"{mask}[...{', None' * fewer}]"
-    return f"{mask}.reshape({mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim()))"
+    return f"{mask}.reshape({tensor}.shape[: {mask}.dim()] + (1,) * ({tensor}.dim() - {mask}.dim()))"
 
 
 @answers("shapes")

@@ -247,7 +247,8 @@ class _Region:
         rank = known.rank if isinstance(known, Tensor) else None
         target = self._code.operand(out)
         if rank is None:
-            mask = f"{self._mask}.reshape({self._mask}.shape + (1,) * ({target}.dim() - 1))"
+            sizes = [f"{self._mask}.shape[{i}]" for i in range(len(self._positions.names))]  # raises for fewer of them
+            mask = f"{self._mask}.reshape({', '.join(sizes)}, *(1,) * ({target}.dim() - {len(sizes)}))"
         else:
             full = [":"] * len(self._positions.names) + ["None"] * (rank - 1)
             mask = f"{self._mask}[{', '.join(full)}]" if rank > 1 else self._mask

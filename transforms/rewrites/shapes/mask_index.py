@@ -107,12 +107,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         says = f"`{ast.unparse(found.mask)}` without dimensions has a place, which raises as an index, and no more"
         differences.append(Difference("exception", says))
 
+    # without dimensions the mask is all or nothing, where its place was the first row
+    single = found.as_tuple and not uses.unpacked and not (isinstance(asked, Tensor) and asked.rank)
+    single = single and not all(_same_shape(facts, rows.tensor, found.mask) for rows in picked.values())
     if uses.unpacked and not (isinstance(asked, Tensor) and asked.rank):
         differences.append(Difference("exception", "a mask of other dimensions than there are names raises no more"))
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        edits = {whole: text, **written(facts, imports, numbers.texts, numbers.counterparts)}
+        mask = f"{imports.name('torch.atleast_1d')}({text})" if single else text
+        edits = {whole: mask, **written(facts, imports, numbers.texts, numbers.counterparts)}
         if uses.unpacked and uses.target is not None:
             edits |= {uses.target: name, **{use.slice: name for use in uses.indexed if isinstance(use, ast.Subscript)}}
         for use, rows in picked.items():
