@@ -248,7 +248,7 @@ class _Region:
         target = self._code.operand(out)
         if rank is None:
             sizes = [f"{self._mask}.shape[{i}]" for i in range(len(self._positions.names))]  # raises for fewer of them
-            mask = f"{self._mask}.reshape({', '.join(sizes)}, *(1,) * ({target}.dim() - {len(sizes)}))"
+            mask = f"{self._mask}.reshape({', '.join(sizes)}, *(1,) * ({target}.dim() - 1))"
         else:
             full = [":"] * len(self._positions.names) + ["None"] * (rank - 1)
             mask = f"{self._mask}[{', '.join(full)}]" if rank > 1 else self._mask
