@@ -175,12 +175,26 @@ def _masked(block: Converting, target: ast.Subscript, root: str, choice: SideVal
         one = number_type(facts, choice.node) is not None or (isinstance(value, Tensor) and value.rank == 0)
         if not one or not all(isinstance(part, ast.Slice) and _fixed(block, part) for part in plain):
             raise NotSelectableError(f"`{shortened(target)}` is a computed place")
+        if not _fits(facts, target.value, parts.index(mask), mask):
+            says = f"where `{shortened(mask)}` does not fit `{shortened(target.value)}`, it raises on either side"
+            found.append(Difference("exception", says))
     block.evaluated.append(target.slice)
     both = {**block.replace, mask: f"{code.operand(mask, block.replace)} & {TAKEN}"}
     place = code.text(target.value)
     warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
     found += [] if dense(facts, block.whole, target.value) else [warned]
     return Change(place, root, choice, "mask", code.text(target, both), differences=tuple(found))
+
+
+def _fits(facts: FunctionFacts, tensor: ast.expr, place: int, mask: ast.expr) -> bool:
+    """Has a mask in an index, behind slices, the shape of what it picks from?"""
+    inference = ShapeInference(facts)
+    found = [value.shape if value is not None else None for value in (inference.of(tensor), inference.of(mask))]
+    match found:
+        case [tuple() as whole, tuple() as part]:
+            sized = all(isinstance(n, int) for n in (*whole, *part))
+            return sized and whole[place : place + len(part)] == part
+    return False
 
 
 @answers("order")

@@ -73,6 +73,12 @@ def may_share(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
 
 
 @answers("memory")
+def known_to_share(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Does the function itself say that two values share memory, or may?"""
+    return _related(shares(facts, one), shares(facts, other))
+
+
+@answers("memory")
 def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> bool:
     """May the tensor that a value is, or that it is a part of, be seen through something else than the name `rebound`,
     which is bound to another one from now on?

@@ -164,6 +164,8 @@ def _reads(facts: FunctionFacts) -> Sequence[FunctionFacts]:
             raise NeedsPythonNumberError(f"there are several functions `{name}`")
         if isinstance(node, ast.Name) and node.id == name:
             raise NeedsPythonNumberError(f"`{name}` is handed on, or bound anew")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and name in node.value.split("."):
+            raise NeedsPythonNumberError(f"`{name}` may be asked for by its name as a text")
         asks = isinstance(node, ast.Attribute) and node.attr == name
         if asks and (node.lineno, node.col_offset, node.end_col_offset) not in traced:  # type: ignore[attr-defined]
             raise NeedsPythonNumberError(f"`{shortened(node)}` is also asked for where nothing is traced")

@@ -38,7 +38,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense, written_on_both_sides
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.memory import changed_in_place, known_to_share
 from graphmend.transforms.legality.neutral.binding import Binding, binding
 from graphmend.transforms.legality.neutral.told import Told
 from graphmend.transforms.legality.rows.masked_elements import Picked, aligned, picked
@@ -293,6 +293,8 @@ def _text(facts: FunctionFacts, fill: _Fill) -> str:
     value = code.operand(fill.statement.value, {fill.first: first})
     if not _is_line(facts, fill):
         value = f"{value}.expand(-1, *{target}.shape[1:])"
+    if known_to_share(facts, fill.target.tensor, fill.statement.value):
+        value += ".clone()"  # a store by an index copies what shares its memory; `masked_scatter_` raises
     return f"{target}.masked_scatter_({aligned(facts, fill.target)}, {value})\n"
 
 
@@ -307,7 +309,9 @@ def _differences(facts: FunctionFacts, fills: Sequence[_Fill], guards: Sequence[
     for fill in fills:
         rows, target = shortened(fill.first.value), shortened(fill.target.tensor)
         found.append(Difference("exception", f"a single row of `{rows}` that would serve for several raises"))
-        found.append(Difference("exception", f"rows of `{rows}` that do not fit `{target}` raise otherwise"))
+        found.append(
+            Difference("exception", f"rows of `{rows}` that do not fit `{target}`, or are in it, raise otherwise")
+        )
         if fill.statement.value is not fill.first:
             found += may_raise(facts, fill.statement.value)
         if not dense(facts, fill.statement, fill.target.tensor):

@@ -8,25 +8,30 @@ After:
 
 Legal when:
     what is copied is a list, a tuple or a dict whose values, or theirs, are tensors, and beside them numbers, texts and
-    None.
+    None; no two of the tensors are known to share memory.
 
 Differs in:
     as for a tensor: a copy does not ask for gradients, is a plain tensor without gaps in its memory, and a computed
-    tensor raises no more. A tensor that the container holds twice is copied twice, and so is what shares its memory.
+    tensor raises no more. Where a container from elsewhere holds a tensor twice, or two that share memory, the copies
+    are apart.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Container, Static, Tensor, Value, options
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code, bracketed, shortened
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.memory import known_to_share, shares
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("names")
+@asks("names", "memory")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node.value if isinstance(facts.node, ast.Expr) else facts.node
     call = called(facts, node, "copy.deepcopy") if isinstance(node, ast.expr) else None
@@ -55,6 +60,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     value = facts.value(call.args[0])
     if not isinstance(value, Container):
         return None
+    if (shared := _shared(facts, call.args[0])) is not None:
+        return refuse(NAME, f"`{shortened(shared)}` stands in it twice, or shares its memory with what does")
     imports = Imports(facts)
     try:
         text = _Copies(facts, imports).of(value, Code(facts.source).operand(call.args[0]))
@@ -65,6 +72,59 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, call, text)]
 
     return offer(NAME, "copy the tensors one by one", facts, make, _DIFFERENCES)
+
+
+def _shared(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """A tensor whose memory another one in a container is known to share: they would be apart in the copy."""
+    names = _names(facts, node.id) if isinstance(node, ast.Name) else set()
+    held = [*_leaves(facts, node)]
+    for name in names:
+        for bound in bindings(facts).get(name, []):
+            held += _leaves(facts, bound.value) if bound.value is not None and not bound.part else ()
+    for inner in ast.walk(facts.function):
+        given: list[ast.expr] = []
+        match inner:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=own))], value=value) if own in names:
+                given = [value]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=own)), args=args, keywords=keywords) if own in names:
+                given = [*args, *(k.value for k in keywords)]
+        loops = [a for a in facts.ancestors(inner) if isinstance(a, (ast.For, ast.While))] if given else []
+        for leaf in (leaf for one in given for leaf in _leaves(facts, one)):
+            again = bool(loops) and not reads(leaf) & stored(loops[:1]) and not shares(facts, leaf).fresh
+            held += [leaf, leaf] if again else [leaf]
+    pairs = combinations(held, 2)
+    return next((other for one, other in pairs if known_to_share(facts, one, other)), None)
+
+
+def _names(facts: FunctionFacts, name: str) -> set[str]:
+    """The names that a container has in the function."""
+    pairs = [
+        {target.id, value.id}
+        for node in ast.walk(facts.function)
+        if isinstance(node, ast.Assign) and isinstance(value := node.value, ast.Name)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    found, before = {name}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {n for pair in pairs if pair & found for n in pair}
+    return found
+
+
+def _leaves(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
+    """The tensors of which displays are made; those that stand in several places, twice."""
+    match node:
+        case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for part in parts:
+                yield from _leaves(facts, part)
+        case ast.ListComp(elt=part) | ast.DictComp(value=part) if not shares(facts, part).fresh:
+            yield from (part, part)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right) if isinstance(facts.value(node), Container):
+            parts = [*_leaves(facts, left), *_leaves(facts, right)]
+            yield from (*parts, *parts)
+        case _ if any(isinstance(o, Tensor) for o in options(facts.value(node))):
+            yield node
 
 
 class _UnknownError(Exception):

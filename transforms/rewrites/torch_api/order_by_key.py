@@ -33,10 +33,11 @@ from graphmend.transforms.code.liveness import fresh, reads
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import deletion, insert_before, replace_expression, replace_statements
-from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import changes, effects
+from graphmend.transforms.legality.memory import may_share
 from graphmend.transforms.legality.orders.places import ListUses, NeedsListError
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -67,7 +68,7 @@ class _Order(NamedTuple):
     """What binds the list that is sorted."""
 
 
-@asks("effects", "dtypes", "numbers", "names")
+@asks("effects", "dtypes", "numbers", "names", "memory")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     order = next((o for n in _around(facts) if (o := _order(facts, n)) is not None), None)
     if order is None:
@@ -203,13 +204,21 @@ def _read_elsewhere(facts: FunctionFacts, name: str, order: _Order) -> bool:
 
 def _changed_between(facts: FunctionFacts, first: ast.stmt, last: ast.stmt) -> str | None:
     """What a statement reads that is bound again, or changed in place, up to another statement."""
-    read, place = reads(first), (last.lineno, last.col_offset)
-    names = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    changed: list[tuple[ast.stmt | ast.expr, str]] = [(n, n.id) for n in names]
-    changed += [(c, name) for c, target in changes(facts) for name in reads(target)]
-    for node, name in changed:
-        if name in read and (first.lineno, first.col_offset) < (node.lineno, node.col_offset) < place:
-            return name
+    loops = [a for a in facts.ancestors(last) if isinstance(a, (ast.For, ast.While))]
+    again = {n for loop in loops if loop not in facts.ancestors(first) for n in ast.walk(loop)}
+    read, begin, end = reads(first), (first.lineno, first.col_offset), (last.lineno, last.col_offset)
+
+    def between(node: ast.stmt | ast.expr) -> bool:
+        return begin < (node.lineno, node.col_offset) < end or node in again
+
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in read and between(node):
+            return node.id
+    for node, target in changes(facts):
+        if between(node):
+            for name in read:
+                if name in reads(target) or may_share(facts, ast.Name(name, ast.Load()), target):
+                    return name
     return None
 
 
@@ -251,7 +260,9 @@ class _Columns:
             case ast.Call(func=ast.Name(id="float"), args=[inner], keywords=[]) if called(
                 facts, node, "builtins.float"
             ):
-                return self._number(inner, exact=exact)
+                text = self._number(inner, exact=exact)
+                self._large("whole numbers beyond 2**53 are told apart, which are one float")
+                return text
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 text = self._column(operand, exact=exact)
                 if not kinds(facts, self.tensors[-1]) <= {"float", "int"}:
@@ -260,6 +271,8 @@ class _Columns:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
                 numbers = not is_tensor(facts, node)
                 sides = [self._side(s, exact=numbers) for s in (left, right)]
+                if numbers:
+                    sides = self._as_python(node, sides)
                 return f"{sides[0]} {_SIGNS[type(op)]} {sides[1]}"
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Name(id=index)) if index == self.order.name:
                 made = self._list(name)
@@ -275,6 +288,21 @@ class _Columns:
         self._take(tensor, 1 + len(rest))
         return self._text(tensor, rest, exact=exact)
 
+    def _as_python(self, node: ast.BinOp, sides: list[str]) -> list[str]:
+        """The operands of what Python computes, where a quotient, and what a float takes part in, is a double."""
+        facts = self.facts
+        own = [self.order.name in reads(s) for s in (node.left, node.right)]
+        plain = [s for s, under in zip((node.left, node.right), own, strict=True) if not under]
+        if isinstance(node.op, ast.Div) or any(number_type(facts, s) != "int" for s in plain):
+            wide = [under and not side.endswith(".double()") for side, under in zip(sides, own, strict=True)]
+            sides = [f"{side}.double()" if w else side for side, w in zip(sides, wide, strict=True)]
+        self._large("whole numbers beyond 2**53 round, and those beyond 64 bits wrap around")
+        return sides
+
+    def _large(self, says: str) -> None:
+        if any(kinds(self.facts, tensor) - {"float", "bool"} for tensor in self.tensors):
+            self.differences.append(Difference("overflow", says))
+
     def _side(self, node: ast.expr, *, exact: bool) -> str:
         if number_type(self.facts, node) is not None and self.order.name not in reads(node):
             return Code(self.facts.source).operand(node)
@@ -283,19 +311,20 @@ class _Columns:
 
     def _number(self, node: ast.expr, *, exact: bool) -> str:
         text = self._column(node, exact=False)
-        floating = "float" in kinds(self.facts, self.tensors[-1]) and exact
-        return f"{bracketed(text)}.double()" if floating else text
+        return f"{bracketed(text)}.{self._widest(self.tensors[-1])}" if exact else text
+
+    def _widest(self, tensor: ast.expr) -> str:
+        return "double()" if "float" in kinds(self.facts, tensor) else "long()"
 
     def _text(self, tensor: ast.expr, rest: list[ast.expr], *, exact: bool, sized: bool = False) -> str:
-        facts, code = self.facts, Code(self.facts.source)
-        rows = ":"
+        code, rows = Code(self.facts.source), ":"
         if not (sized or _is_size(self.order.size, tensor)):
             rows = f":{code.text(self.order.size)}"
             says = f"fewer rows of `{shortened(tensor)}` than are sorted raise no more"
             self.differences.append(Difference("exception", says))
         index = f"[{', '.join([rows, *map(code.text, rest)])}]" if rest or rows != ":" else ""
         text = f"{code.operand(tensor)}{index}"
-        return f"{text}.double()" if exact and "float" in kinds(facts, tensor) and self._is_list(tensor) else text
+        return f"{text}.{self._widest(tensor)}" if exact and self._is_list(tensor) else text
 
     def _is_list(self, tensor: ast.expr) -> bool:
         return bool(self.lists) and self._list(self.lists[-1]) is tensor
@@ -326,7 +355,8 @@ class _Columns:
         if known is None:
             self.unknown.append(tensor)
             says = f"`{shortened(tensor)}` is taken to have {rank} dimension{'s' if rank > 1 else ''}"
-            self.differences += [Difference("exception", says), Difference("shape", says)]
+            kinds_of: tuple[DifferenceKind, ...] = ("exception", "shape", "strides")
+            self.differences += [Difference(what, says) for what in kinds_of]
         self.tensors.append(tensor)
 
     def _list(self, name: str) -> ast.expr | None:
