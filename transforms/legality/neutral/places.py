@@ -13,6 +13,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding
 from graphmend.transforms.legality.neutral.elements import Element
@@ -201,12 +202,18 @@ class Places:
                 kept = self.kept(inside, value)
                 return isinstance(kept, ast.Name) and kept.id == name
             case ast.AugAssign(target=ast.Name(), op=op, value=value):
-                return _neutral(op, inside.of(value))
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="masked_fill_"), args=[on, _])):
-                return inside.truth(on) is False
-            case ast.Assign(targets=[ast.Subscript(slice=on)]):
-                return inside.truth(on) is False
+                return _neutral(op, inside.of(value)) and self._writes(statement.target, value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=into, attr="masked_fill_"), args=[on, value])):
+                return inside.truth(on) is False and self._writes(into, value)
+            case ast.Assign(targets=[ast.Subscript(value=into, slice=on)], value=value):
+                return inside.truth(on) is False and self._writes(into, value)
         return False
+
+    def _writes(self, into: ast.expr, value: ast.expr) -> bool:
+        """May what changes no element be written in place? It counts as a change, and what does not fit raises."""
+        says = f"`{shortened(into)}`, written to where nothing is masked too, may not fit, or be needed by backward"
+        self.differences += [Difference("exception", says), Difference("gradients", says)]
+        return not effects(self.facts, into, value)
 
     def _same(self, inside: Uniform, none: ast.expr, value: ast.expr) -> bool:
         same = self._reduced(inside, value) == self._reduced(inside, none)
@@ -258,7 +265,8 @@ class Places:
                 tensor = None if truth is None else one if truth else other
             case ast.Call(func=ast.Attribute(value=own, attr="where"), args=[on, _]) if not node.keywords:
                 tensor = own if inside.truth(on) is True else None
-        if tensor is None:
+        besides = [a for a in getattr(node, "args", ()) if a is not tensor]
+        if tensor is None or effects(facts, *besides):
             return node
         self.differences += _copies(facts, tensor)
         return self.kept(inside, tensor)
