@@ -268,10 +268,10 @@ class Places:
         besides = [a for a in getattr(node, "args", ()) if a is not tensor]
         if tensor is None or effects(facts, *besides):
             return node
+        if isinstance(node, ast.Call) and (qualified(facts, node.func) or "").endswith(".where"):
+            self.differences.append(Difference("dtype", f"`{shortened(node)}` has the dtype that both promote to"))
         self.differences += _copies(facts, tensor)
         return self.kept(inside, tensor)
-
-    # calls
 
     def _given(self, call: ast.Call, node: ast.expr, keyword: str | None, element: Element) -> None:
         value = self.facts.value(call.func)
