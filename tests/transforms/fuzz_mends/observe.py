@@ -168,7 +168,7 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
     finally:
         root.removeHandler(records)
         seen["stdout"] = _without_history(out.getvalue())
-        seen["stderr"] = re.sub(r'[^\s"]*\.py', "F.py", err.getvalue())
+        seen["stderr"] = _without_history(re.sub(r'[^\s"]*\.py', "F.py", err.getvalue()))
         seen["logs"] = [[name, level, _without_history(text), *where] for name, level, text, *where in records.seen]
         seen["warnings"] = [
             [w.category.__name__, _without_history(str(w.message))[:200], _is_placed(w)] for w in caught
