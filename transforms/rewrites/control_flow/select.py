@@ -296,15 +296,14 @@ def _compared(
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
         return
     for pair in zip(*(v.items or () if isinstance(v, Container) else () for v in values), strict=False):
-        if all(isinstance(v, Static) for v in pair) and repr(pair[0]) != repr(pair[1]):
-            raise NotAFunctionError(
-                f"`{one[2]}` and `{other[2]}` hold Python values, which are not selected in a graph"
-            )
+        kinds = {Static if isinstance(v, Static) else Tensor if isinstance(v, Tensor) else None for v in pair}
+        if kinds == {Static, Tensor} or (kinds == {Static} and repr(pair[0]) != repr(pair[1])):
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` hold Python values, which no graph selects")
     plain = any(isinstance(o, Static) and (o is v or o.type in NUMBER_TYPES) for v in values for o in options(v))
     if (plain or none_at_first(facts, statement, *values)) and any(tensor_in(v) is not None for v in values):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
-    kinds = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
-    if "bool" in kinds and kinds[0] != kinds[1]:
+    dtypes = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
+    if "bool" in dtypes and dtypes[0] != dtypes[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
     if _is_detached(nodes[0]) != _is_detached(nodes[1]):
