@@ -51,7 +51,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("names", "memory")
+@asks("memory", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node.value if isinstance(facts.node, ast.Expr) else facts.node
     call = called(facts, node, "copy.deepcopy") if isinstance(node, ast.expr) else None

@@ -68,7 +68,7 @@ class _Order(NamedTuple):
     """What binds the list that is sorted."""
 
 
-@asks("effects", "dtypes", "numbers", "names", "memory")
+@asks("effects", "memory", "dtypes", "numbers", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     order = next((o for n in _around(facts) if (o := _order(facts, n)) is not None), None)
     if order is None:
