@@ -30,6 +30,7 @@ from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -187,6 +188,8 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
         return call, f"{stacked}.sort(dim=0, {options}).values", differences
+    if not repeatable(facts, call.args[0]):
+        return f"`{code.text(call.args[0])}` would be evaluated more than once"
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
         return "the key is no lambda"
     body = key.body
