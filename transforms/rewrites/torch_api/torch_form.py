@@ -44,7 +44,7 @@ NAME = "torch_form"
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
-@asks("memory", "order", "dtypes", "numbers", "gradients", "names")
+@asks("effects", "memory", "order", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in _FORMS:
         imports = Imports(facts)
