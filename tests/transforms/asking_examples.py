@@ -31,6 +31,8 @@ return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
 # x: Tensor, y: Tensor
 best = sorted([x.mean(), y.mean()])[-1]
 return best * 2
+# x: Tensor, y: Tensor
+return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
 # x: Tensor
 return x[bool(x.all())]
 # x: Tensor, n: Tensor
