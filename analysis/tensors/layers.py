@@ -46,8 +46,7 @@ def held(cls: str, method: str, node: ast.AST) -> Value | None:
     if method not in _HOLDS and (method or cls != "torch.nn.ParameterList"):
         return None
     origin = Evidence("is a parameter or a buffer of a module, so a Tensor", node)
-    only_parameters = not method or method.endswith("parameters")
-    tensor = Tensor(origin, None, "float" if only_parameters else None, graph_input=True)
+    tensor = Tensor(origin, graph_input=True)  # a parameter that learns nothing may hold whole numbers
     if method == "state_dict":
         return Container("dict", of=tensor)
     if not method:

@@ -71,3 +71,17 @@ def check() -> Iterator[Callable[..., int]]:
 
     yield check
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def captures() -> Iterator[None]:
+    """The switches that keep numbers in graphs, on, with nothing compiled yet."""
+    import torch
+
+    from graphmend.runtime import switches
+
+    if not switches.install():
+        pytest.skip("this torch is not known")
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,9 @@ switches = pytest.importorskip("graphmend.runtime.switches")
 if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PYTHON:
     pytest.skip("the switches are measured with other versions", allow_module_level=True)
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("captures")]
 
 MASKS = [torch.arange(6) < n for n in (4, 3, 1, 6)]
-
-
-@pytest.fixture(autouse=True)
-def installed() -> Iterator[None]:
-    if not switches.install():
-        pytest.skip("this torch is not known")
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def reasons(function: Callable[..., Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -15,18 +15,9 @@ if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PY
     pytest.skip("the switches are measured with other versions", allow_module_level=True)
 F = torch.nn.functional
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("captures")]
 
 ALL, ONE, TWO = torch.ones(5, dtype=torch.bool), torch.arange(5) == 2, torch.arange(5) < 2
-
-
-@pytest.fixture(autouse=True)
-def installed() -> Iterator[None]:
-    if not switches.install():
-        pytest.skip("this torch is not known")
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -43,6 +43,8 @@ def keep_inside(
     for node, indices in _indexing(facts, expression):
         about = [] if node in protected else kept_away(facts, node, at)
         kept = [index for index in indices if index in about]
+        if any(operand not in kept and operand is not _owner(node) for operand in about):
+            continue  # it raises for another of them all the same
         for index in kept:
             text = code.argument(index, replace)
             # of a dtype that is not known it may be a mask, and stays one
@@ -78,6 +80,11 @@ def _operand(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
     if folder == "torch.Tensor" and isinstance(call.func, ast.Attribute):
         operands.insert(0, call.func.value)
     return operands[_INDEX[last]] if len(operands) > _INDEX[last] else None
+
+
+def _owner(node: ast.expr) -> ast.expr | None:
+    """What is indexed: a test of its size is about the index."""
+    return node.value if isinstance(node, ast.Subscript) else None
 
 
 def _bounded(part: ast.expr) -> bool:
