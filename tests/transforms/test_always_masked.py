@@ -40,6 +40,16 @@ class Holder:
 
 
 holder = Holder()
+made = []
+
+
+def turn(keep):
+    holder.keep = keep & torch.eye(4, dtype=torch.bool)[:2]
+
+
+def counted(keep):
+    made.append(1)
+    return (1.0 - keep[:, None].float()) * -1e9
 
 
 def weigh(x, bias=None):
@@ -166,6 +176,37 @@ holder.keep = keep
 full = holder.keep.all()
 holder.keep = keep & torch.eye(4, dtype=torch.bool)[:2]
 return F.scaled_dot_product_attention(x, x, x, attn_mask=None if full else holder.keep[:, None, None])
+
+# another_attribute_by_a_function
+full = holder.keep.all()
+turn(keep)
+return F.scaled_dot_product_attention(x, x, x, attn_mask=None if full else holder.keep[:, None, None])
+
+# bools_that_let_nothing_through
+gone = torch.zeros_like(keep)
+return F.scaled_dot_product_attention(x, x, x, attn_mask=None if keep.all() else gone[:, None, None])
+
+# causal_by_place
+mask = None if keep.all() else keep[:, None, None]
+return F.scaled_dot_product_attention(x, x, x, mask, 0.0, True)
+
+# read_in_a_comprehension
+mask = None if keep.all() else keep[:, None, None]
+return [F.scaled_dot_product_attention(x, x, x, attn_mask=mask), *(x if mask is None else y for y in (x, -x))]
+
+# bound_again_in_a_loop
+mask = None if keep.all() else keep[:, None]
+for _ in range(2):
+    if mask is not None:
+        x = x.masked_fill(~mask, 0.0)
+        mask = None
+return x
+
+# counted_where_it_is_made
+mask = None if keep.all() else keep
+if mask is not None:
+    x = x + counted(mask)
+return x
 
 # zero_times_infinity
 bias = None if keep.all() else (1 - keep[:, None, None].float()) * float("-inf")

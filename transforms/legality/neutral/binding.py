@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Binding(NamedTuple):
@@ -39,7 +39,7 @@ def binding(facts: FunctionFacts, node: ast.Name) -> Binding:
     """The binding that a read sees; changes in place are none."""
     child: ast.AST = node
     for above in facts.ancestors(node):
-        if isinstance(above, _SCOPES) and above is not facts.function:
+        if isinstance(above, SCOPES) and above is not facts.function:
             return Binding(node.id, above)
         for block in (getattr(above, part, ()) for part in ("body", "orelse", "finalbody")):
             if not (isinstance(block, list) and child in block):

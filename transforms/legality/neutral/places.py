@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import UNKNOWN
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.gradients import carries
 from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.neutral.binding import Binding, binding
-from graphmend.transforms.legality.neutral.elements import Element
-from graphmend.transforms.legality.neutral.submodules import called_method
+from graphmend.transforms.legality.neutral.binding import SCOPES, Binding, binding
+from graphmend.transforms.legality.neutral.elements import Element, number
+from graphmend.transforms.legality.neutral.takers import TellsError, called_unrecorded, given_for_none, takes
 from graphmend.transforms.legality.neutral.uniform import Uniform, enter, entered
 from graphmend.transforms.questions import answers
 
@@ -25,40 +24,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
-class TellsError(Exception):
-    """Something tells a mask that masks nothing from none; the message says what."""
-
-
-class _Takes(NamedTuple):
-    """A parameter that takes a mask or None."""
-
-    name: str
-    place: int
-    lets: bool
-    """Do bools say what is let through, and not what is masked?"""
-
-
-_SDPA = "torch.nn.functional.scaled_dot_product_attention"
-_FUNCTIONS: dict[str, tuple[_Takes, ...]] = {
-    _SDPA: (_Takes("attn_mask", 3, True),),
-    "torch.nn.functional.multi_head_attention_forward": (
-        _Takes("key_padding_mask", 14, False), _Takes("attn_mask", 16, False),
-    ),
-}  # fmt: skip
-_LAYERS: dict[str, tuple[_Takes, ...]] = {
-    "MultiheadAttention": (_Takes("key_padding_mask", 3, False), _Takes("attn_mask", 5, False)),
-    "TransformerEncoderLayer": (_Takes("src_mask", 1, False), _Takes("src_key_padding_mask", 2, False)),
-    "TransformerEncoder": (_Takes("mask", 1, False), _Takes("src_key_padding_mask", 2, False)),
-    "TransformerDecoderLayer": (
-        _Takes("tgt_mask", 2, False), _Takes("memory_mask", 3, False),
-        _Takes("tgt_key_padding_mask", 4, False), _Takes("memory_key_padding_mask", 5, False),
-    ),
-    "TransformerDecoder": (
-        _Takes("tgt_mask", 2, False), _Takes("memory_mask", 3, False),
-        _Takes("tgt_key_padding_mask", 4, False), _Takes("memory_key_padding_mask", 5, False),
-    ),
-}  # fmt: skip
-_KERNEL = Difference("rounding", "attention under a mask that masks nothing may be computed by another kernel")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEEPEST = 8
 
 
@@ -101,19 +67,34 @@ class Places:
         """A name that a statement binds to the value, on some of its paths at least."""
         facts = self.facts
         self._bound[Binding(name, by)] = element
-        inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        if name not in locals_of(facts.function):
+            raise TellsError(f"`{name}` is bound for other functions too")
+        inside = set() if by is facts.function else {*ast.walk(by)}
         for node in _in_order(facts.function):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
             bound = binding(facts, node)
-            if isinstance(bound.by, inner) and bound.by is not facts.function:
-                raise TellsError(f"an inner function reads `{name}`")
-            if bound not in self._bound and any(n is by for n in ast.walk(bound.by)) and bound.by is not facts.function:
-                if bound.looped or sum(_binds(n, name) for n in ast.walk(bound.by)) > 1:
-                    raise TellsError(f"`{name}` is bound in several places")
+            if isinstance(bound.by, SCOPES) and bound.by is not facts.function:
+                if isinstance(bound.by, _FUNCTIONS) or not any(_binds(n, name) for n in ast.walk(bound.by)):
+                    raise TellsError(f"an inner function, or a comprehension, reads `{name}`")
+            elif bound not in self._bound and (bound.looped or node not in inside) and self._reaches(by, bound):
                 self._bound[bound] = element
-            if bound in self._bound and (by is facts.function or not any(n is node for n in ast.walk(by))):
+            if bound in self._bound and node not in inside:
                 self._read(node, self._bound[bound])
+
+    def _reaches(self, by: ast.AST, bound: Binding) -> bool:
+        """Does what `by` binds reach a read by a binding around it? Raises where it does on some paths only."""
+        facts = self.facts
+        if bound.by is facts.function:
+            return False
+        around = any(n is by for n in ast.walk(bound.by))
+        always = not bound.looped and not hasattr(bound.by, "body")
+        if around and not bound.looped and sum(_binds(n, bound.name) for n in ast.walk(bound.by)) == 1:
+            return True
+        in_loop = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(by))
+        if around or not (always or (_ends_before(bound.by, by) and not in_loop)):
+            raise TellsError(f"`{bound.name}` is bound in several places")
+        return False
 
     def _read(self, node: ast.Name, element: Element) -> None:
         """One read of a name."""
@@ -158,11 +139,18 @@ class Places:
                 raise TellsError(f"`{shortened(above or question)}` asks whether there is a mask")
 
     def _onward(self, node: ast.IfExp, inside: Uniform, value: ast.expr) -> None:
+        element = self._mask(inside, value)
+        self.differences += inside.taken
+        self.follow(node, element)
+
+    def _mask(self, inside: Uniform, value: ast.expr) -> Element:
+        """What all elements of a mask are that is computed of the value, from now on always."""
         element = inside.mask(value)
         if element is None:
             raise TellsError(f"`{shortened(value)}` is not known to mask nothing")
-        self.differences += inside.taken
-        self.follow(node, element)
+        if found := effects(self.facts, value):
+            raise TellsError(found[0])
+        return element
 
     def _inside(self, node: ast.Name, element: Element) -> Uniform:
         return Uniform(self.facts, {**self._bound, binding(self.facts, node): element})
@@ -186,16 +174,18 @@ class Places:
                 return True
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
                 if name == mask:
-                    found = inside.mask(value)
-                    if found is None:
-                        raise TellsError(f"`{shortened(value)}` is not known to mask nothing")
+                    found = self._mask(inside, value)
                     inside.bound[Binding(name, statement)] = found
                     self._bound[Binding(name, statement)] = self._bound[Binding(name, whole)] = found
                     return True
-                if (element := inside.of(value)) is not None and not any(
-                    isinstance(n, ast.Name) and n.id == name and n is not target
-                    for n in ast.walk(self.facts.function)
-                    if not any(n is m for m in ast.walk(whole))
+                if (
+                    (element := inside.of(value)) is not None
+                    and not effects(self.facts, value)
+                    and not any(
+                        isinstance(n, ast.Name) and n.id == name and n is not target
+                        for n in ast.walk(self.facts.function)
+                        if not any(n is m for m in ast.walk(whole))
+                    )
                 ):
                     inside.bound[Binding(name, statement)] = element
                     return True
@@ -235,15 +225,15 @@ class Places:
 
     def _gives_none(self, inside: Uniform, call: ast.Call, keyword: ast.keyword) -> bool:
         """Is a mask given that masks nothing, for which its place takes None by itself?"""
-        takes = [one for one in self._takes(call) if one.name == keyword.arg]
-        if not takes:
+        taking = [one for one in takes(self.facts, call) if one.name == keyword.arg]
+        if not taking:
             return False
         if isinstance(keyword.value, ast.Constant) and keyword.value.value is None:
             return True
         element = inside.of(keyword.value)
-        if element is None or not _masks_nothing(element, lets=takes[0].lets):
+        if element is None:
             return False
-        self._masks(call, keyword.value, takes[0], element)
+        self.differences += given_for_none(self.facts, call, keyword.value, taking[0], element)
         return True
 
     def kept(self, inside: Uniform, node: ast.expr) -> ast.expr:
@@ -258,6 +248,8 @@ class Places:
                 if tensor is not None:
                     says = f"`{shortened(node)}` has the dtype that both promote to, and the shape of both"
                     self.differences += [Difference("dtype", says), Difference("shape", says)]
+                    says = f"a negative zero in `{shortened(tensor)}` loses its sign under a mask that adds zero"
+                    self.differences += [Difference("rounding", says)] if isinstance(op, ast.Add) else []
             case ast.Call(func=ast.Attribute(value=own, attr="masked_fill"), args=[on, _]) if not node.keywords:
                 tensor = own if inside.truth(on) is False else None
             case ast.Call(args=[on, one, other]) if qualified(facts, node.func) == "torch.where":
@@ -265,9 +257,12 @@ class Places:
                 tensor = None if truth is None else one if truth else other
             case ast.Call(func=ast.Attribute(value=own, attr="where"), args=[on, _]) if not node.keywords:
                 tensor = own if inside.truth(on) is True else None
-        besides = [a for a in getattr(node, "args", ()) if a is not tensor]
+        besides = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr) and n is not tensor]
         if tensor is None or effects(facts, *besides):
             return node
+        if asks := next((n for n in besides if carries(facts, n)), None):
+            says = f"what is computed with `{shortened(asks)}` asks for gradients where that does"
+            self.differences += [Difference("gradients", says), Difference("zero-gradients", says)]
         if isinstance(node, ast.Call) and (qualified(facts, node.func) or "").endswith(".where"):
             self.differences.append(Difference("dtype", f"`{shortened(node)}` has the dtype that both promote to"))
         self.differences += _copies(facts, tensor)
@@ -275,9 +270,9 @@ class Places:
 
     def _given(self, call: ast.Call, node: ast.expr, keyword: str | None, element: Element) -> None:
         value = self.facts.value(call.func)
-        for one in self._takes(call):
+        for one in takes(self.facts, call):
             if keyword == one.name or (keyword is None and call.args.index(node) == one.place):
-                self._masks(call, node, one, element)
+                self.differences += given_for_none(self.facts, call, node, one, element)
                 return
         if isinstance(value, Instance):
             forward = next((c.methods["forward"] for c in mro(value.info) if "forward" in c.methods), None)
@@ -285,41 +280,10 @@ class Places:
         if isinstance(value, Function):
             self._enters(call, node, enter(self.facts, call, value), element)
             return
-        if isinstance(method := self._called(call), ast.FunctionDef):
+        if isinstance(method := called_unrecorded(self.facts, call), ast.FunctionDef):
             self._enters(call, node, entered(self.facts, call, method, bound=True), element)
             return
         raise TellsError(f"`{shortened(call)}` may tell it from a mask")
-
-    def _takes(self, call: ast.Call) -> tuple[_Takes, ...]:
-        value, name = self.facts.value(call.func), qualified(self.facts, call.func) or ""
-        if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
-            return _LAYERS.get(value.cls.rpartition(".")[2], ())
-        if isinstance(made := self._called(call), str) and made.startswith("torch.nn."):
-            return _LAYERS.get(made.rpartition(".")[2], ())
-        return _FUNCTIONS.get(name, ())
-
-    def _masks(self, call: ast.Call, node: ast.expr, takes: _Takes, element: Element) -> None:
-        if not _masks_nothing(element, lets=takes.lets):
-            raise TellsError(f"`{shortened(node)}` masks something in `{shortened(call.func)}`")
-        given = {k.arg: k.value for k in call.keywords}
-        causal = given.get("is_causal")
-        if causal is not None and constant(causal) is not False:
-            raise TellsError(f"`{shortened(call)}` takes no mask where it is causal")
-        self.differences.append(_KERNEL)
-        if takes.name == "attn_mask" and "dropout_p" in given and constant(given["dropout_p"]) not in (0, 0.0):
-            self.differences.append(Difference("random", "another kernel of attention may draw other random numbers"))
-        says = (
-            f"a mask that `{shortened(call.func)}` does not take, by shape or dtype, raises where it masks nothing too"
-        )
-        self.differences.append(Difference("exception", says))
-        if element == "nonzero":
-            if "bool" not in kinds(self.facts, node):
-                raise TellsError(f"`{shortened(node)}` is of numbers, which `{shortened(call.func)}` adds")
-            self.differences.append(Difference("dtype", f"`{shortened(node)}` is taken to be of bools"))
-
-    def _called(self, call: ast.Call) -> ast.FunctionDef | str | None:
-        """What is called, by the text of the class, where the function is not recorded."""
-        return called_method(self.facts, call.func) if self.facts.value(call.func) is UNKNOWN else None
 
     def _enters(
         self, call: ast.Call, node: ast.expr, inside: tuple[FunctionFacts, dict[str, ast.expr]] | None, element: Element
@@ -361,6 +325,11 @@ def _binds(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
 
 
+def _ends_before(one: ast.AST, other: ast.AST) -> bool:
+    ends = isinstance(one, ast.stmt) and isinstance(other, ast.stmt)
+    return ends and (one.end_lineno or one.lineno) < other.lineno and not isinstance(other, ast.FunctionDef)  # type: ignore[attr-defined]
+
+
 def _asks_none(question: ast.Compare, node: ast.expr) -> bool | None:
     """Does a test hold where there is none (True), or where there is one (False)?"""
     match question:
@@ -376,14 +345,8 @@ def _question(test: ast.expr, name: str) -> bool:
     return False
 
 
-def _masks_nothing(element: Element, *, lets: bool) -> bool:
-    """Bools say what is let through, or what is masked; numbers are added."""
-    if isinstance(element, bool):
-        return element is lets
-    return element == "nonzero" if lets and isinstance(element, str) else element == 0
-
-
 def _neutral(op: ast.operator, element: Element | None) -> bool:
+    element = number(element)
     if element is None or isinstance(element, str):
         return False
     neutral: dict[type[ast.operator], int] = {ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.Div: 1}

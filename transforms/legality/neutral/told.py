@@ -12,19 +12,21 @@ from graphmend.transforms.legality.effects import changes, effects
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding, key
 from graphmend.transforms.legality.neutral.elements import (
-    ARRANGE,
     COMPARE,
     COMPARISONS,
     NAMED,
     OPPOSITE,
     Element,
     is_bool,
+    is_zero,
+    keeps_all,
     parts,
     reduced,
     size_of,
     to_bool,
     unpacked,
 )
+from graphmend.transforms.legality.outside.bound_anew import bound_anew
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -119,8 +121,8 @@ class Told:
     def is_empty(self, mask: ast.expr) -> bool:
         """Is no element of a mask true?"""
         if isinstance(mask, ast.Name):
-            return self.named.get(binding(self.facts, mask)) == 0
-        return self.known.get(key(self.facts, mask)) == 0
+            return is_zero(self.named.get(binding(self.facts, mask)))
+        return is_zero(self.known.get(key(self.facts, mask)))
 
     def _every(self, node: ast.expr, truth: bool) -> None:
         """Every element of a tensor is true, or every one is not."""
@@ -129,9 +131,7 @@ class Told:
             if not self.steady(node):
                 return
             self._every(value, truth)
-        self._set(node, True if truth and is_bool(facts, node) else "nonzero" if truth else 0)
-        if not truth and is_bool(facts, node):
-            self._set(node, False)
+        self._set(node, truth if is_bool(facts, node) else "nonzero" if truth else "zero")
         match node:
             case ast.UnaryOp(op=ast.Invert(), operand=operand) if is_bool(facts, operand):
                 self._every(operand, not truth)
@@ -148,7 +148,7 @@ class Told:
                     self._every(receiver, not truth)
                 elif name in COMPARE and receiver is not None and len(arguments) == 1:
                     self._elements(receiver, name, arguments[0], truth)
-                elif receiver is not None and (name in ARRANGE - {"narrow"} or to_bool(facts, node)):
+                elif receiver is not None and (keeps_all(facts, node) or to_bool(facts, node)):
                     self._every(receiver, truth)
 
     def _elements(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> None:
@@ -169,7 +169,7 @@ class Told:
 
     def _set(self, node: ast.expr, element: Element) -> None:
         if isinstance(node, ast.Name):
-            if self.steady(node):
+            if self.steady(node) and self._lasts(node):
                 self.named[binding(self.facts, node)] = element
         elif self.settled(node):
             self.known[key(self.facts, node)] = element
@@ -182,17 +182,16 @@ class Told:
         match node:
             case ast.Name(ctx=ast.Load()):
                 bound = binding(self.facts, node).value
-                return self.steady(node) and (bound is None or self.settled(bound))
+                return self.steady(node) and (self._lasts(node) if bound is None else self.settled(bound))
             case ast.Attribute():
-                return self.steady(node) and self._keeps(node.attr)
+                return self.steady(node) and self._lasts(node)
             case ast.Call():
                 return not effects(self.facts, node)
         return True
 
-    def _keeps(self, attribute: str) -> bool:
-        """Is an attribute of this name never bound in the function?"""
-        stored = (n for n in ast.walk(self.facts.function) if isinstance(n, ast.Attribute))
-        return not any(n.attr == attribute and not isinstance(n.ctx, ast.Load) for n in stored)
+    def _lasts(self, node: ast.expr) -> bool:
+        """Is what is read from outside never bound anew while the function runs?"""
+        return bound_anew(self.facts, node, self.facts.function.body) is None
 
     @answers("memory")
     def steady(self, node: ast.expr) -> bool:

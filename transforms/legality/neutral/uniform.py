@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
 from graphmend.transforms.code.liveness import reads
-from graphmend.transforms.code.qualified_names import called, constant
+from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding, key
 from graphmend.transforms.legality.neutral.elements import (
-    ARRANGE,
     COMPARE,
     COMPARISONS,
     CONVERT,
     NAMED,
     Element,
+    arranges,
     compared,
     indices,
     is_bool,
     is_place,
+    is_zero,
+    number,
     parts,
     to_bool,
 )
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 3e38
 """Zero times a finite number is zero; a larger one is infinite in float32."""
+#: what they hold is finite where it meets half precision as well, for which torch computes in float32
+_NARROW = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float32", "torch.float")
 _DEEPEST = 8
 
 
@@ -62,8 +66,14 @@ class Uniform(Told):
         known = None if isinstance(node, ast.Name) else self.known.get(key(facts, node))
         if (element := known) is not None and self.settled(node):
             return element
-        if (number := constant(node)) is not None:
-            return number if isinstance(number, (bool, int, float)) else None
+        if (literal := constant(node)) is not None:
+            return literal if isinstance(literal, (bool, int, float)) else None
+        element = self._computed(node)
+        if element == "zero" or isinstance(element, (int, float)):
+            return not is_zero(element) if is_bool(facts, node) else element
+        return element
+
+    def _computed(self, node: ast.expr) -> Element | None:
         match node:
             case ast.Name(ctx=ast.Load()):
                 return self._name(node)
@@ -71,6 +81,8 @@ class Uniform(Told):
                 return self._not(operand)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 element = self.of(operand)
+                if element == "zero":
+                    return 0
                 return -element if isinstance(element, (int, float)) and not isinstance(element, bool) else None
             case ast.BinOp(left=left, op=op, right=right):
                 return self._arithmetic(left, op, right)
@@ -136,7 +148,17 @@ class Uniform(Told):
     def _chosen(self, mask: ast.expr, value: ast.expr, element: Element | None) -> Element | None:
         """`value` where a mask is true, and something else where it is not."""
         taken = self.truth(mask)
+        if taken is False and element == "zero" and self._is_number(value):
+            self.taken.append(
+                Difference("dtype", f"what is filled with `{ast.unparse(value)}` is taken to be of numbers")
+            )
+            return 0
         return None if taken is None else self.of(value) if taken else element
+
+    def _is_number(self, value: ast.expr) -> bool:
+        """Is it no bool, and would be one in a tensor of bools?"""
+        literal = constant(value)
+        return self._finite(value) if literal is None else isinstance(literal, (int, float)) and literal not in (0, 1)
 
     def truth(self, mask: ast.expr) -> bool | None:
         """Is a mask true everywhere, or nowhere? Where its dtype is not known it is taken to be of bools: torch takes
@@ -145,7 +167,7 @@ class Uniform(Told):
         taken = self.of(mask)
         if isinstance(taken, bool):
             return taken
-        if (taken == "nonzero" or taken == 0) and self._assume_bool(mask):
+        if (taken == "nonzero" or is_zero(taken)) and self._assume_bool(mask):
             return taken == "nonzero"
         return None
 
@@ -153,8 +175,8 @@ class Uniform(Told):
         element = self.of(operand)
         if isinstance(element, bool):
             return not element
-        if element == "nonzero" and self._assume_bool(operand):
-            return False
+        if isinstance(element, str) and self._assume_bool(operand):
+            return element == "zero"
         return None
 
     def _assume_bool(self, node: ast.expr) -> bool:
@@ -172,7 +194,8 @@ class Uniform(Told):
             if not (isinstance(one, bool) and isinstance(other, bool)):
                 return None
             return {ast.BitAnd: one & other, ast.BitOr: one | other, ast.BitXor: one ^ other}[type(op)]
-        if isinstance(op, ast.Mult) and ((one == 0 and _finite(self, right)) or (other == 0 and _finite(self, left))):
+        one, other = number(one), number(other)
+        if isinstance(op, ast.Mult) and ((one == 0 and self._finite(right)) or (other == 0 and self._finite(left))):
             return 0
         if isinstance(op, ast.Div) and one == 0 and isinstance(other, (int, float)) and other != 0:
             return 0
@@ -181,8 +204,27 @@ class Uniform(Told):
         if {one, other} <= {0, 1}:
             if isinstance(op, ast.Sub):
                 return int(one) - int(other)
-            return int(one) + int(other) if isinstance(op, ast.Add) else None
+            both = "bool" in kinds(self.facts, left) & kinds(self.facts, right)  # one and one are one then
+            added = isinstance(op, ast.Add) and not (both and one and other)
+            return int(one) + int(other) if added else None
         return None
+
+    def _finite(self, node: ast.expr) -> bool:
+        """Is a factor finite: a number, or what `finfo` says of a dtype, which is taken to be no wider one?"""
+        factor = number(self.of(node))
+        if isinstance(factor, (int, float)):
+            return abs(factor) < _LARGEST
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._finite(operand)
+            case ast.Attribute(value=ast.Call(args=[dtype]) as info, attr="min" | "max"):
+                if called(self.facts, info, "torch.finfo") is None:
+                    return False
+                if qualified(self.facts, dtype) not in _NARROW:
+                    says = f"`{ast.unparse(node)}` of a wider dtype than what it is multiplied with gives NaN"
+                    self.taken.append(Difference("nan", says))
+                return True
+        return False
 
     def _call(self, node: ast.Call) -> Element | None:
         facts = self.facts
@@ -190,14 +232,17 @@ class Uniform(Told):
         name = NAMED.get(name, name)
         if isinstance(function := facts.value(node.func), Function):
             return self._own(node, function)
-        if name in ("zeros", "zeros_like", "new_zeros"):
-            return 0
-        if name in ("ones", "ones_like", "new_ones"):
+        made = (qualified(facts, node.func) or "").rpartition(".")[0] in ("torch", "torch.Tensor")
+        if made and name in ("zeros", "zeros_like", "new_zeros"):
+            return "zero" if "bool" in kinds(facts, node) else 0
+        if made and name in ("ones", "ones_like", "new_ones"):
             return 1
-        if name in ("full", "full_like", "new_full"):
+        if made and name in ("full", "full_like", "new_full"):
             values = [k.value for k in node.keywords if k.arg == "fill_value"] or arguments[-1:]
-            number = constant(values[0]) if values else None
-            return number if isinstance(number, (bool, int, float)) else None
+            literal = constant(values[0]) if values else None
+            if literal == 0 and "bool" in kinds(facts, node):
+                return "zero"
+            return literal if isinstance(literal, (bool, int, float)) else None
         if receiver is None:
             return None
         if name == "where" and len(arguments) == 2:
@@ -206,7 +251,7 @@ class Uniform(Told):
             return self._chosen(arguments[0], arguments[1], self.of(receiver))
         if name == "logical_not":
             element = self.of(receiver)
-            return None if element is None else element == 0
+            return None if element is None else is_zero(element)
         if name in COMPARE and len(arguments) == 1:
             return compared(self.of(receiver), name, self.of(arguments[0]))
         if name == "log":
@@ -214,15 +259,17 @@ class Uniform(Told):
         return self._arranged(node, name, self.of(receiver))
 
     def _arranged(self, node: ast.Call, name: str, element: Element | None) -> Element | None:
-        if name in ARRANGE:
+        if arranges(self.facts, node):
             return element
         if element is None or not (name in CONVERT or name == "bool"):
             return None
         if to_bool(self.facts, node):
-            return element == "nonzero" or bool(element)
+            return not is_zero(element)
         if element == "nonzero":
             return None
-        return int(element) if element in (0, 1) else None
+        if is_zero(element):  # what `to` takes may be a device: a tensor of bools stays one
+            return "zero" if "bool" in kinds(self.facts, node) and name in ("to", "type", "type_as") else 0
+        return 1 if element == 1 else None
 
     def _own(self, node: ast.Call, function: Function) -> Element | None:
         """What a function of the program gives, by its one `return`."""
@@ -256,6 +303,8 @@ def entered(
     tree = facts.source.tree
     if tree is None or not any(n is node for n in ast.walk(tree)):
         return None
+    if node.decorator_list:
+        return None
     starred = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
     if starred or node.args.vararg or node.args.kwarg or node.args.posonlyargs:
         return None
@@ -274,16 +323,3 @@ def _between(facts: FunctionFacts, by: ast.AST, node: ast.expr) -> Iterator[ast.
         if statement in around:
             return
         yield statement
-
-
-def _finite(uniform: Uniform, node: ast.expr) -> bool:
-    """Is a factor finite: a number, or what `finfo` says of a dtype?"""
-    number = uniform.of(node)
-    if isinstance(number, (int, float)):
-        return abs(number) < _LARGEST
-    match node:
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _finite(uniform, operand)
-        case ast.Attribute(value=ast.Call() as info, attr="min" | "max"):
-            return called(uniform.facts, info, "torch.finfo") is not None
-    return False

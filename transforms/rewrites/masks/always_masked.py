@@ -16,7 +16,8 @@ Legal when:
 
 Differs in:
     attention under a mask may round otherwise. What is masked is a copy, and a mask of another shape or dtype raises,
-    or broadcasts, where it masks nothing as well. It holds for the callers in sight.
+    or broadcasts, where it masks nothing as well; one that asks for gradients gets them. It holds for the callers in
+    sight.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import binding
 from graphmend.transforms.legality.neutral.elements import Element
-from graphmend.transforms.legality.neutral.places import Places, TellsError
+from graphmend.transforms.legality.neutral.places import Places
+from graphmend.transforms.legality.neutral.takers import TellsError
 from graphmend.transforms.legality.neutral.uniform import Uniform
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -135,9 +137,11 @@ def _choice(facts: FunctionFacts, test: ast.expr) -> _Choice | None:
                         if not other or name in _binds(other):
                             return _Choice(whole, test, none_if, name, None, other)
                     case [ast.Return(value=None | ast.Constant(value=None))]:
-                        if not other or always_leaves(other):
-                            block = facts.body_of(whole)
-                            return _Choice(whole, test, none_if, None, None, other or block[block.index(whole) + 1 :])
+                        block = facts.body_of(whole)
+                        ends = not other and block is facts.function.body
+                        other = other or block[block.index(whole) + 1 :]
+                        if ends or always_leaves(other):
+                            return _Choice(whole, test, none_if, None, None, other)
                     case []:
                         if (before := _named_before(facts, whole, other)) is not None:
                             return _Choice(whole, test, none_if, before, None, other)
