@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN
 from graphmend.analysis.program.entities import Function
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.neutral.binding import Binding
@@ -16,9 +16,6 @@ from graphmend.transforms.legality.neutral.submodules import called_method
 from graphmend.transforms.legality.neutral.uniform import Uniform, enter, entered
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
-
-if TYPE_CHECKING:
-    pass
 
 _DEEPEST = 4
 _UNDER_MASK = ("masked_scatter_", "masked_fill_")
@@ -32,6 +29,11 @@ class Idle:
         self.differences: list[Difference] = []
         self.bound: set[str] = set()
         """The names that the statements bind."""
+
+    @property
+    def taken(self) -> list[Difference]:
+        """What is taken for granted of the masks."""
+        return self._inside.taken
 
     @answers("domain")
     def busy(self, statements: Iterable[ast.stmt]) -> ast.stmt | None:
@@ -48,16 +50,20 @@ class Idle:
                 self.bound.add(name)
                 return self._computes(value)
             case ast.Assign(targets=[ast.Subscript(value=tensor, slice=on)], value=value):
-                return self._inside.truth(on) is False and self._computes(tensor, value)
+                return self._picks_nothing(tensor, on) and self._computes(tensor, value)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=tensor, attr=attr), args=[on, value])) if (
                 attr in _UNDER_MASK
             ):
-                return self._inside.truth(on) is False and self._computes(tensor, value)
+                return self._picks_nothing(tensor, on) and self._computes(tensor, value)
             case ast.Expr(value=ast.Call() as call):
                 return self._runs(call)
             case ast.If(test=test, body=body, orelse=orelse):
                 return self._computes(test) and self.busy((*body, *orelse)) is None
         return False
+
+    def _picks_nothing(self, tensor: ast.expr, on: ast.expr) -> bool:
+        """Is it a tensor, which takes a mask? A list takes a bool for a place, and a dictionary for a key."""
+        return is_tensor(self.facts, tensor) and self._inside.truth(on) is False
 
     def _computes(self, *nodes: ast.expr) -> bool:
         self.differences += may_raise(self.facts, *nodes)
@@ -81,5 +87,5 @@ class Idle:
         if inner.busy(facts.function.body) is not None:
             return False
         says = f"`{shortened(call.func)}` is called, and taken to be the function in sight, overridden nowhere else"
-        self.differences += [*inner.differences, Difference("callers", says)]
+        self.differences += [*inner.differences, *inner.taken, Difference("callers", says)]
         return True

@@ -27,6 +27,7 @@ from graphmend.transforms.code.text_edits import HOLE, deletion, replace_stateme
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.neutral.elements import is_zero
 from graphmend.transforms.legality.neutral.idle import Idle
 from graphmend.transforms.legality.neutral.uniform import Uniform
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -53,7 +54,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     within = {n for s in guarded for n in ast.walk(s)}
     inside = Uniform(facts, judged=within)
     inside.learn(guard.test, leaves)
-    if not any(element == 0 for element in (*inside.known.values(), *inside.named.values())):
+    if not any(is_zero(element) for element in (*inside.known.values(), *inside.named.values())):
         return None
     if not any(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in guarded):
         return None
@@ -82,6 +83,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("evaluation", f"what `if {shortened(guard.test)}` guards is evaluated where nothing is picked"),
         Difference("exception", raises),
         *idle.differences,
+        *idle.taken,
     ]
     if recorded(facts, guard):
         says = "what is stored to asks for gradients even where the mask picks nothing"
