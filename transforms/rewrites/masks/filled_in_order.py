@@ -19,7 +19,8 @@ Legal when:
 
 Differs in:
     all rows are computed. A single row that would serve for all that is picked raises, and so does expanded memory.
-    Where the question is gone, what is stored to is written to, or copied, even if nothing is picked.
+    Where the question is gone, what is stored to is written to, or copied, even if nothing is picked. What is computed
+    of rows that are not taken may give NaN for their gradients.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from graphmend.transforms.code.qualified_names import is_tensor, method, number_
 from graphmend.transforms.code.text_edits import HOLE, deletion, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.in_place import dense, written_on_both_sides
 from graphmend.transforms.legality.memory import changed_in_place, known_to_share
 from graphmend.transforms.legality.neutral.binding import Binding, binding
@@ -314,6 +315,9 @@ def _differences(facts: FunctionFacts, fills: Sequence[_Fill], guards: Sequence[
         )
         if fill.statement.value is not fill.first:
             found += may_raise(facts, fill.statement.value)
+        if leak(facts, fill.statement.value) != "never" and recorded(facts, fill.statement):
+            says = f"a row of `{rows}` that is not taken has NaN for a gradient where the computation has none there"
+            found.append(Difference("gradients", says))
         if not dense(facts, fill.statement, fill.target.tensor):
             found.append(Difference("exception", f"`{target}` that is expanded memory raises"))
         if changed_in_place(facts, fill.mask):
