@@ -52,6 +52,16 @@ return y[order]
 order = sorted(range(x.shape[0]), key=lambda i: x[i][2].item())
 return torch.stack([y[i] * 2 for i in reversed(order)])
 
+# fewer_than_none
+order = sorted(range(len(x) - 5), key=lambda i: x[i, 0].item())
+return y[order]
+
+# changed_as_a_tensor
+order = sorted(range(len(x)), key=lambda i: x[i, 0].item())
+turned = torch.tensor(order, dtype=torch.long)
+turned += 1
+return y[order], turned
+
 # computed
 order = sorted(range(len(x)), key=lambda i: x[i, 1].item() - 2 * x[i, 0].item())
 return y[order[::-1]]
@@ -70,6 +80,13 @@ s = x[:, 0].tolist()
 x = x.roll(1, 0)
 order = sorted(range(len(s)), key=lambda i: s[i])
 return x[order]
+
+# sized_by_a_list_that_goes
+s, t = x[:, 0], x[:, 1]
+a = s.tolist()
+b = t.tolist()
+order = sorted(range(len(a)), key=lambda i: (a[i], b[i]))
+return y[order]
 
 # grows
 order = sorted(range(x.shape[0]), key=lambda i: x[i, 0].item())

@@ -9,7 +9,8 @@ from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
@@ -126,14 +127,28 @@ class ListUses:
         self._follow(whole)
 
     def _made(self, call: ast.Call, node: ast.expr) -> None:
-        """`torch.tensor(order)` is the order itself."""
+        """`torch.tensor(order)` is the order itself, or a copy where another name may have it."""
+        facts, above = self.facts, self.facts.parent(call)
         text = self._code.operand(node)
+        index = isinstance(above, ast.Subscript) and above.slice is call
+        given = isinstance(above, (ast.Call, ast.keyword)) and self._is_only_read(above)
+        if not (index or given):
+            text += ".clone()"
+        typed = any(k.arg == "dtype" for k in call.keywords) or called(facts, call, "torch.LongTensor") is not None
+        if not typed:
+            says = f"`{shortened(call)}` of no places is of whole numbers"
+            self.differences.append(Difference("dtype", says))
         for keyword in call.keywords:
             if keyword.arg == "device":
                 text += f".to({self._code.argument(keyword.value)})"
             elif keyword.arg != "dtype" or qualified(self.facts, keyword.value) not in ("torch.long", "torch.int64"):
                 raise NeedsListError(f"`{shortened(call)}` makes another tensor of it")
         self.texts[call] = text
+
+    def _is_only_read(self, above: ast.Call | ast.keyword) -> bool:
+        """Does a call compute something new of what it is given?"""
+        call = self.facts.parent(above) if isinstance(above, ast.keyword) else above
+        return isinstance(call, ast.Call) and not effects(self.facts, call) and shares(self.facts, call).fresh
 
     def _each(self, name: str) -> None:
         uses = ScalarUses(self.facts, "int64", rewrites=True)

@@ -14,8 +14,8 @@ Legal when:
     tensor of places: an index, `torch.tensor`, a slice, `len`, a loop over it.
 
 Differs in:
-    NaN sorts as the greatest. Keys of more dimensions than the code shows give another shape. What an order is returned
-    to gets a tensor.
+    NaN sorts as the greatest, and a quotient by zero is one more key. Keys of more dimensions than the code shows give
+    another shape. What an order is returned to gets a tensor.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import changes, effects
 from graphmend.transforms.legality.memory import may_share
 from graphmend.transforms.legality.orders.places import ListUses, NeedsListError
+from graphmend.transforms.legality.orders.sizes import is_counted, is_size
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for bound in columns.bound():
         if (changed := _changed_between(facts, bound, statement)) is not None:
             return refuse(NAME, f"`{changed}` changes between the list and the order")
-    left = [name for name in columns.lists if _read_elsewhere(facts, name, order)]
+    sizing = reads(order.size) if columns.sized_by_text else set()
+    left = [name for name in columns.lists if name in sizing or _read_elsewhere(facts, name, order)]
     if left:
         return refuse(NAME, f"`{left[0]}` is read elsewhere as well")
 
@@ -237,6 +239,8 @@ class _Columns:
     """Those of which it is not known how many dimensions they have."""
     lists: list[str] = field(default_factory=list)
     """Names of lists that `tolist` has made, which nothing needs any more."""
+    sized_by_text: bool = False
+    """Is the size written as the code has it?"""
 
     def of(self, key: ast.expr, falls: bool) -> _Column:
         """One key, as a tensor of one dimension. The order by its negative is the falling one."""
@@ -279,7 +283,7 @@ class _Columns:
                 if made is not None:
                     self.lists.append(name)
                     self._take(made, 1)
-                    sized = _is_size(self.order.size, ast.Name(name, ast.Load()))
+                    sized = is_size(self.order.size, ast.Name(name, ast.Load()))
                     return self._text(made, [], exact=exact, sized=sized)
         taken = self._taken(node)
         if taken is None:
@@ -293,6 +297,9 @@ class _Columns:
         facts = self.facts
         own = [self.order.name in reads(s) for s in (node.left, node.right)]
         plain = [s for s, under in zip((node.left, node.right), own, strict=True) if not under]
+        if isinstance(node.op, ast.Div) and not constant(node.right):
+            says = f"`{shortened(node)}` raises no more where it divides by zero"
+            self.differences.append(Difference("exception", says))
         if isinstance(node.op, ast.Div) or any(number_type(facts, s) != "int" for s in plain):
             wide = [under and not side.endswith(".double()") for side, under in zip(sides, own, strict=True)]
             sides = [f"{side}.double()" if w else side for side, w in zip(sides, wide, strict=True)]
@@ -318,8 +325,9 @@ class _Columns:
 
     def _text(self, tensor: ast.expr, rest: list[ast.expr], *, exact: bool, sized: bool = False) -> str:
         code, rows = Code(self.facts.source), ":"
-        if not (sized or _is_size(self.order.size, tensor)):
-            rows = f":{code.text(self.order.size)}"
+        if not (sized or is_size(self.order.size, tensor)):
+            size, self.sized_by_text = code.text(self.order.size), True
+            rows = f":{size}" if is_counted(self.order.size) else f":max({size}, 0)"  # `range` takes none then
             says = f"fewer rows of `{shortened(tensor)}` than are sorted raise no more"
             self.differences.append(Difference("exception", says))
         index = f"[{', '.join([rows, *map(code.text, rest)])}]" if rest or rows != ":" else ""
@@ -375,16 +383,3 @@ class _Columns:
                 case ast.Assign(targets=[ast.Name(id=name)]) if name in self.lists:
                     found.append(node)
         return found
-
-
-def _is_size(count: ast.expr, tensor: ast.expr) -> bool:
-    """Is it how many rows a tensor has?"""
-    wanted = ast.unparse(tensor)
-    match count:
-        case ast.Call(func=ast.Name(id="len"), args=[of]):
-            return ast.unparse(of) == wanted
-        case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=0)]):
-            return ast.unparse(of) == wanted
-        case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=0)):
-            return ast.unparse(of) == wanted
-    return False
