@@ -34,6 +34,7 @@ from graphmend.transforms.code.text_edits import replace_expression, replace_sta
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.outside.bound_anew import bound_anew
 from graphmend.transforms.legality.rows.masked_elements import picked
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
@@ -80,6 +81,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     read = reads(branch.test, *always) | {name}
     if again := sorted(read & stored(behind)) or [n for n in sorted(read) if changed_in_place(facts, n)]:
         return refuse(NAME, f"`{again[0]}` changes before what is picked is reduced")
+    for part in (branch.test, *always):
+        if (outside := bound_anew(facts, part, behind)) is not None:
+            return refuse(NAME, f"`{outside}` may change before what is picked is reduced")
     uses: dict[ast.expr, list[ast.expr]] = {}
     for node in (n for s in behind for n in ast.walk(s)):
         if isinstance(node, ast.Name) and node.id == name:

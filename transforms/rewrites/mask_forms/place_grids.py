@@ -22,7 +22,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.bindings import stores
@@ -129,8 +129,9 @@ _NAMES = {2: ("rows", "columns"), 3: ("planes", "rows", "columns"), 4: ("blocks"
 
 
 def _is_read(facts: FunctionFacts, name: str) -> bool:
-    loads = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return any(n.id == name for n in loads)
+    """Is a name read, or deleted, for which it has to be bound?"""
+    names = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store))
+    return any(n.id == name for n in names)
 
 
 def _taken(facts: FunctionFacts, name: str, rank: int, *, lines: bool) -> dict[ast.expr, int]:
@@ -143,10 +144,10 @@ def _taken(facts: FunctionFacts, name: str, rank: int, *, lines: bool) -> dict[a
             continue
         above = facts.parent(node)
         match above:
-            case ast.Subscript(slice=index, ctx=ast.Load()) if lines and type(place := constant(index)) is int:
+            case ast.Subscript(slice=index, ctx=ast.Load()) if lines and _is_line(place := constant(index), rank):
                 found[above] = place % rank
             case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), index])) if (
-                not lines and type(place := constant(index)) is int
+                not lines and _is_line(place := constant(index), rank)
             ):
                 found[above] = place % rank
             case _ if not lines and _count(facts, node):
@@ -154,6 +155,10 @@ def _taken(facts: FunctionFacts, name: str, rank: int, *, lines: bool) -> dict[a
             case _:
                 raise _NoLinesError(f"`{shortened(above or node)}` takes more than one line of the places")
     return found
+
+
+def _is_line(place: object, rank: int) -> TypeGuard[int]:
+    return type(place) is int and -rank <= place < rank
 
 
 def _count(facts: FunctionFacts, node: ast.expr) -> bool:

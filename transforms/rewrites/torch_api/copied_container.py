@@ -13,7 +13,7 @@ Legal when:
 Differs in:
     as for a tensor: a copy does not ask for gradients, is a plain tensor without gaps in its memory, and a computed
     tensor raises no more. Where a container from elsewhere holds a tensor twice, or two that share memory, the copies
-    are apart.
+    are apart. A subclass of a list or a dictionary gives a plain one.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _DIFFERENCES = (
     Difference("gradients", _GRADIENTS),
     Difference("exception", _GRADIENTS),
     Difference("type", "a parameter, or a tensor with attributes of its own, gives a plain tensor"),
+    Difference("type", "an ordered dictionary, or what else is made of a list or a dictionary, gives a plain one"),
     Difference("strides", "a tensor with gaps in its memory, or in no order, gives one without"),
     Difference("aliasing", "tensors in it that share memory, or are one, do not share it in the copy"),
 )
