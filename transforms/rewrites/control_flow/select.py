@@ -171,7 +171,9 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     if not replaceable(facts, old):
         raise NotAFunctionError("the statement shares its line with another one")
     sides = [side_of(facts, statement.body), side_of(facts, [*statement.orelse, *absorbed])]
-    results = [] if returning else _results(facts, statement, sides)
+    results = _results(facts, old[-1], sides)
+    if returning and results:
+        raise NotAFunctionError(f"`{results[0]}` is read by another function, and would be bound in one side alone")
     if not returning and not results:
         raise NotAFunctionError("the branch binds nothing that is read behind it")
     differences = [*predicates.differences, *_differences(facts, statement, statement.test, sides, results)]
@@ -187,16 +189,15 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     return offer(NAME, _TITLE, facts, make, differences)
 
 
-def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> list[str]:
-    """The names that the sides bind and that live on."""
+def _results(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side]) -> list[str]:
+    """The names that the sides bind and that live on behind the last statement."""
     names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(writes(s)))
     outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-    before = surely_bound(facts, statement)
-    found = []
+    before, found = surely_bound(facts, last), list[str]()
     for name in names:
         if name in outside:
             raise NotAFunctionError(f"`{name}` is no local name")
-        if not alive(facts, name, statement):
+        if not alive(facts, name, last):
             continue
         for side in sides:
             if name not in before and not always_binds(side.statements, name):

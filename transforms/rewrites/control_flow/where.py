@@ -27,7 +27,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh, stored
+from graphmend.transforms.code.liveness import alive, fresh, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
@@ -292,8 +292,10 @@ class _Store(NamedTuple):
 def _pairs(
     facts: FunctionFacts, statement: ast.If, then: Block, other: Block
 ) -> dict[str, tuple[SideValue, SideValue]]:
-    """What each side gives a name that lives on; where both return, what they return."""
-    names = [RETURN] if RETURN in then.values else list(dict.fromkeys([*then.values, *other.values]))
+    """What each side gives a name that lives on; where both return, what they return, and what others read."""
+    names = list(dict.fromkeys([*then.values, *other.values]))
+    if RETURN in then.values:
+        names = [RETURN, *(n for n in names if n != RETURN and alive(facts, n, then.last))]
     return {
         name: (
             then.values.get(name) or incoming(facts, statement, name),
