@@ -1,7 +1,7 @@
 """What `graphmend run` adds to the start of a program: one that imports a model's class (rows of the paper's table),
-builds it and hands it to torch.compile.
+builds it and hands it to torch.compile; with `--call`, until the first graph of its first call is there.
 
-    python bench/startup.py [--rows t5-small bart-base] [--rounds 5] [--safe] [--elapsed] [--write FILE]
+    python bench/startup.py [--rows t5-small bart-base] [--rounds 5] [--safe] [--elapsed] [--call] [--write FILE]
 
 Counted is user processor time, that of the processes that the program leaves behind included, so that a busy machine
 makes little difference; with `--elapsed` it is the time that somebody waits, which is less where there is a second
@@ -28,9 +28,20 @@ from steady import described
 HERE = Path(__file__).resolve()
 ARMS = ("plain", "cold", "cached")
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
+#: calls the model; whatever is compiled after the first graph is not measured, as there is less of it with mends
+_CALL = """
+class Compiled(BaseException): ...
+
+def backend(graph, inputs):
+    raise Compiled
+
+try:
+    torch.compile(model.eval(), backend=backend)(**inputs[0])
+except Compiled:
+    pass"""
 
 
-def program(row: str) -> str:
+def program(row: str, calls: bool) -> str:
     """The text of the program that is measured. It names the class of its model as most programs do, by an import."""
     from paper_models import ROWS
 
@@ -40,9 +51,9 @@ def program(row: str) -> str:
 from {package if package == "transformers" else cls.__module__} import {cls.__name__}
 from paper_models import ROWS
 
-model, _ = ROWS[{row!r}][0]()
+model, inputs = ROWS[{row!r}][0]()
 assert isinstance(model, {cls.__name__})
-torch.compile(model.eval())
+{_CALL if calls else "torch.compile(model.eval())"}
 """
 
 
@@ -63,7 +74,7 @@ def seconds(command: list[str], cache: Path, elapsed: bool) -> float:
 def compared(row: str, options: argparse.Namespace) -> list[str]:
     """The cells of a row: the medians, and what they add to the first of them."""
     how = ["-m", "graphmend", "run", *([] if options.safe else ["--unsafe"]), "--mend", "transformers", "--mend"]
-    text = program(row)
+    text = program(row, options.call)
     found: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -85,13 +96,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--safe", action="store_true", help="safe mends only")
     parser.add_argument("--elapsed", action="store_true", help="count elapsed, not processor time")
+    parser.add_argument("--call", action="store_true", help="go on until the first graph is handed to a backend")
     parser.add_argument("--write", type=Path, help="keep the table in this file")
     options = parser.parse_args()
     if ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0) != 0:
         raise SystemExit(f"orphans cannot be counted on {platform.system()}")
     mends = "safe mends" if options.safe else "all mends"
     lines = [
-        f"{described()}; median of {options.rounds}; {mends}; {'elapsed' if options.elapsed else 'user'} seconds",
+        f"{described()}; median of {options.rounds}; {mends}; {'elapsed' if options.elapsed else 'user'} seconds"
+        f"{', with the first graph' if options.call else ''}",
         "",
         f"| row | {' | '.join(ARMS)} |",
         "|---|---|---|---|",

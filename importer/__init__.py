@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from graphmend.importer.hook import Importer, Report, Targets
+from graphmend.importer.hook import Importer
 from graphmend.importer.mender import Mender
+from graphmend.importer.outcome import Report
+from graphmend.importer.targets import Targets
 from graphmend.workspace.interpreter import running, torch_remarks
 from graphmend.workspace.options import ConfigurationError, read
 
@@ -23,6 +25,7 @@ def install(
     accept: Iterable[str] = (),
     specialise: bool = False,
     apart: bool = False,
+    later: bool = False,
     program: tuple[str, str] | None = None,
 ) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
@@ -37,6 +40,9 @@ def install(
     With `apart` a process beside this one does the work, where the system can copy one: for a program of which nothing
     runs yet, as it copies what is open. `program` is the text and the path of its script, whose imports come first.
 
+    With `later` modules run their own code first, and what they hold is mended before the next frame is compiled:
+    nothing waits for mends that nothing needs.
+
     Modules that are imported already stay as they are. The result's `report` says what was mended.
     """
     folders = tuple(folders)
@@ -46,7 +52,7 @@ def install(
         raise ValueError(str(error)) from None
     mender = Mender(unsafe, folders, accepted)
     targets = Targets(packages, folders)
-    importer = Importer(targets, mender)
+    importer = Importer(targets, mender, later)
     if (old := _too_old()) is not None:
         importer.report.problems["torch"] = old
         return importer
@@ -54,7 +60,7 @@ def install(
     if apart:
         mender.begin(lambda path: targets.hold("", path), program)
     importer.install()
-    importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
+    importer.after("torch._dynamo", lambda: _prepare_compiling(importer, specialise))
     return importer
 
 
@@ -68,6 +74,14 @@ def _too_old() -> str | None:
     if found is None or found >= OLDEST:
         return None
     return f"nothing is mended for torch {version}: mends were measured with torch {OLDEST[0]}.{OLDEST[1]} and newer"
+
+
+def _prepare_compiling(importer: Importer, specialise: bool) -> None:
+    _install_switches(importer, specialise)
+    try:
+        importer.mend_before(importlib.import_module("graphmend.runtime.first_frame").before_frames)
+    except (AttributeError, ImportError):  # a torch that is not known
+        importer.mend_at_once()
 
 
 def _install_switches(importer: Importer, specialise: bool) -> None:

@@ -1,4 +1,5 @@
-"""Mends modules before the program imports them, while it does something else: those that its last ones will import.
+"""Mends modules before the program asks for them, while it does something else: those that it has imported, and those
+that the last ones will import.
 
 A result is handed out only where the texts that run by then, and the files, are those that it was made with. So what
 is mended does not depend on how far this has come.
@@ -10,14 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from graphmend.importer.hook import Outcome, Texts, decoded
+from graphmend.importer.hook import decoded
 from graphmend.importer.next_imports import NextImports
+from graphmend.importer.outcome import Outcome, Texts
 from graphmend.importer.text_mender import Surroundings, TextMender
 
-#: results that nobody has asked for; with more of them the guess was bad
+#: results for modules that nobody has imported; with more of them the guess was bad
 _MOST_WAITING = 100
 
 Kept = Callable[[str, str, Texts], bool]
+Keep = Callable[[str, str, Outcome, Mapping[str, str]], None]
 
 
 class _Wanted(BaseException):
@@ -41,9 +44,9 @@ class Ahead:
     """The mends of one program's modules, when it asks for them or ahead of it.
 
     `is_target` says of a path whether that file is to be mended. `kept` loads what an earlier run has made of a text:
-    the program takes it from there, and it is not made again. `program` is the text and the path of its script, and
-    `expected` the surroundings that it begins with: the work begins with them, at once, and once more where the first
-    module is imported in others.
+    the program takes it from there, and it is not made again; `keep` does so for a later run. `program` is the text and
+    the path of its script, and `expected` the surroundings that it begins with: the work begins with them, at once, and
+    once more where the first module is imported in others.
     """
 
     def __init__(
@@ -51,20 +54,27 @@ class Ahead:
         mender: TextMender,
         is_target: Callable[[str], bool],
         kept: Kept,
+        keep: Keep,
         program: tuple[str, str] | None = None,
         expected: Surroundings | None = None,
     ) -> None:
-        self._mender, self._is_target, self._kept, self._program = mender, is_target, kept, program
+        self._mender, self._is_target, self._program = mender, is_target, program
+        self._kept, self._keep = kept, keep
         self._overlay = mender.overlay
         """The texts in place of files once what waits is asked for."""
         self._running: dict[str, str] = {}
         """Those in the program."""
         self._waiting: dict[str, _Made] = {}
+        self._foreseen: set[str] = set()
+        """The files whose texts have been made, or found to be kept, before they were asked for."""
+        self._imported_by_now: list[str] = []
+        """What the program is known to have imported, and nobody has looked at."""
+        self._announced: set[str] = set()
         self._coming: list[Iterator[str]] = []
         """Where the imports go on, the innermost module's last."""
         self._late: list[Iterator[str]] = []
         """What functions of the program's own files will import."""
-        self._looked_at: set[str] = set()
+        self._looked_at: dict[str, None] = {}
         self._around = Surroundings((), None)
         self._is_met = False
         """Has the program asked for a module in these surroundings?"""
@@ -91,13 +101,13 @@ class Ahead:
             self._changed.clear()
             self._waiting.clear()
         made = self._waiting.pop(path, None)
-        if made is None or made.text != text or made.among != self._running:
+        if made is None or made.text != text or not self._holds(made, self._running):
             self._put(self._running)
             made = _Made(text, {}, *self._mender.mend(text, path, texts, around))
         return self._handed_out(path, made)
 
     def ready(
-        self, text: str, path: str, news: Mapping[str, str], around: Surroundings
+        self, text: str, path: str, around: Surroundings, news: Mapping[str, str]
     ) -> tuple[Outcome, Mapping[str, str]] | None:
         """What `told` and `mend` would give where it waits already; None otherwise. Work on another file may go on."""
         if not self._is_met and not _alike(around, self._around):
@@ -105,14 +115,38 @@ class Ahead:
         self._is_met = True
         made, running = self._waiting.get(path), {**self._running, **news}
         self._look_for_changes()
-        if made is None or self._changed or (made.text, made.among) != (text, running):
+        if made is None or self._changed or made.text != text or not self._holds(made, running):
             return None
         self._running = running
         del self._waiting[path]
         return self._handed_out(path, made)
 
+    def expect(self, path: str, around: Surroundings) -> None:
+        """The program has imported the module of this file, and will ask for it."""
+        self._meet(around)
+        self._announced.add(path)
+        if path not in self._looked_at and path not in self._imported_by_now:
+            self._imported_by_now.append(path)
+
+    def order(self) -> list[str]:
+        """The files that were looked at, in order: results hold where they are asked for so."""
+        return list(self._looked_at)
+
+    def keep_waiting(self) -> None:
+        """Keeps what waits for a later run, and for this program once it cannot ask any more."""
+        for path, made in self._waiting.items():
+            if made.outcome.problem is None:
+                self._keep(made.text, path, made.outcome, made.read)
+
+    def _holds(self, made: _Made, running: Mapping[str, str]) -> bool:
+        """Is a result what would be made among the texts that run? A mended text that does not run yet is one that the
+        program has not asked for, or never will: nothing that runs can tell.
+        """
+        differing = _differing(made.among, running)
+        return all(path in self._foreseen and path not in running for path in differing)
+
     def _handed_out(self, path: str, made: _Made) -> tuple[Outcome, Mapping[str, str]]:
-        self._looked_at.add(path)
+        self._looked_at[path] = None
         if made.outcome.text is not None:
             self._running[path] = made.outcome.text
         self._running |= {other: mended.text for other, mended in made.outcome.elsewhere.items()}
@@ -131,6 +165,7 @@ class Ahead:
         self._around, self._imports = around, None
         self._mender.begin(around)
         self._waiting.clear()
+        self._foreseen.clear()
         self._looked_at.clear()
         self._coming.clear()
         self._late.clear()
@@ -153,20 +188,27 @@ class Ahead:
 
         `waits` says whether the program waits for another file than one, for which the work on this one is dropped.
         """
-        while self._around.search and (self._coming or self._late) and len(self._waiting) < _MOST_WAITING:
-            if not self._coming:
-                self._coming.append(self._late.pop(0))
-            path = next(self._coming[-1], None)
-            if path is None:
-                self._coming.pop()
-            elif path not in self._looked_at:
-                self._looked_at.add(path)
+        while self._around.search and (path := self._next()) is not None:
+            if path not in self._looked_at:
+                self._looked_at[path] = None
                 if self._is_target(path):
                     self._mend_ahead(path, waits)
                     return True
                 if (text := decoded(path)) is not None:
                     self.follow(text, path)
         return False
+
+    def _next(self) -> str | None:
+        """The next file to look at; None where there is none."""
+        if self._imported_by_now:
+            return self._imported_by_now.pop(0)
+        while len(self._waiting.keys() - self._announced) < _MOST_WAITING and (self._coming or self._late):
+            if not self._coming:
+                self._coming.append(self._late.pop(0))
+            if (path := next(self._coming[-1], None)) is not None:
+                return path
+            self._coming.pop()
+        return None
 
     def _imported(self, text: str, path: str, later: bool = False) -> Iterator[str]:
         if self._imports is None:
@@ -193,6 +235,7 @@ class Ahead:
         text = texts.now(path)
         if text is None:
             return
+        self._foreseen.add(path)
         if self._kept(text, path, texts):
             self._mender.forget(_differing(before, self._overlay))
         else:
@@ -200,6 +243,7 @@ class Ahead:
                 made = _Made(text, before, *self._mender.mend(text, path, texts, self._around, go_on))
             except (Exception, _Wanted):  # what failed is told when the program asks
                 self._put(before)
+                self._foreseen.discard(path)
                 return
             self._waiting[path] = made
         self.follow(text, path)

@@ -25,6 +25,8 @@ class FilesRead:
         """Those in which something would be made first for one of them to be there, and when each was changed; -1 asks
         for them each time.
         """
+        self._awaited: dict[str, dict[str, set[str]]] = {}
+        """By those: the modules that would be there with an entry of a name."""
 
     def find(self, module: str) -> tuple[str, str] | None:
         found = self._loader.find(module)
@@ -46,11 +48,22 @@ class FilesRead:
             if known != (now := _stamp(path)):
                 self._read[path] = now
                 found.append(path)
-        if any(known != _changed_at(folder) or known < 0 for folder, known in self._folders.items()):
-            missing, self._missing = self._missing, set()
-            self._folders = {}
-            found += [there[0] for module in sorted(missing) if (there := self.find(module)) is not None]
+        for module in sorted(self._again()):
+            self._missing.discard(module)
+            if (there := self.find(module)) is not None:
+                found.append(there[0])
         return found
+
+    def _again(self) -> set[str]:
+        """The missing modules that may be there by now: something by their names is in a folder that has changed."""
+        modules: set[str] = set()
+        for folder, known in self._folders.items():
+            if known != _changed_at(folder) or known < 0:
+                self._folders[folder] = _changed_at(folder, _RECENT)
+                awaited = self._awaited[folder]
+                for name in awaited.keys() & _names_in(folder):
+                    modules |= awaited[name] & self._missing
+        return modules
 
     def _watch(self, module: str) -> None:
         """A module comes with a new entry of a folder on the way to it, or with another text of a file that was no
@@ -60,12 +73,25 @@ class FilesRead:
             stem = os.path.join(folder, *module.split("."))
             for file in (f"{stem}.py", os.path.join(stem, "__init__.py")):
                 if os.path.lexists(file):
-                    self._folders[file] = -1
-                path = os.path.dirname(file)
+                    self._await(module, file, "", -1)
+                path, missing = os.path.split(file)
                 while not os.path.isdir(path) and path != str(folder):
-                    path = os.path.dirname(path)
-                if path not in self._folders:
-                    self._folders[path] = _changed_at(path, _RECENT)
+                    path, missing = os.path.split(path)
+                self._await(module, path, missing.removesuffix(".py"), _changed_at(path, _RECENT))
+
+    def _await(self, module: str, place: str, name: str, changed: int) -> None:
+        self._folders.setdefault(place, changed)
+        self._awaited.setdefault(place, {}).setdefault(name, set()).add(module)
+
+
+def _names_in(place: str) -> set[str]:
+    """The modules of which something lies in a folder; a file has one without a name."""
+    try:
+        return {name.partition(".")[0] for name in os.listdir(place)}
+    except NotADirectoryError:
+        return {""}
+    except OSError:
+        return set()
 
 
 def _stamp(path: str) -> _Stamp:

@@ -1,4 +1,5 @@
-"""Mends modules while they are imported: which ones, when, and what happens if a file cannot be mended.
+"""Mends modules while they are imported, or before what they hold is compiled: which ones, when, and what happens if a
+file cannot be mended.
 
 Whether a file runs mended is decided before any of it runs: one whose mended text does not compile, or whose mends call
 a runtime that this program cannot load, runs as it is. Nothing runs twice, and what a module raises is the program's.
@@ -9,19 +10,17 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.abc import MetaPathFinder
+import threading
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
-#: torch's own top-level packages, and ours
-UNTOUCHED = frozenset({"torch", "torchgen", "functorch", "graphmend"})
-_PACKAGES = ("site-packages", "dist-packages")
+from graphmend.importer.code.loaded import LoadedModules
+from graphmend.importer.outcome import Elsewhere, Mender, Outcome, Report
+from graphmend.importer.targets import MendingFinder, Targets, search
+
 #: what the text of a mended module may call
 _RUNTIME = "graphmend.runtime"
 #: the file that Python names for its own loaders
@@ -29,166 +28,23 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap_external>"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-Note = dict[str, Any]
-"""What happened to one finding, as JSON."""
 
-
-class Elsewhere(NamedTuple):
-    """Another file: its text with mends, and those that this file's import has added."""
-
-    text: str
-    mends: Sequence[Note]
-
-
-class Outcome(NamedTuple):
-    """What mending a text gave. `text` is None where nothing was changed."""
-
-    text: str | None = None
-    mends: Sequence[Note] = ()
-    left: Sequence[Note] = ()
-    elsewhere: Mapping[str, Elsewhere] = {}
-    """What was mended in other files, whose breaks only show from this one."""
-    problem: str | None = None
-    """Why the text could not be looked at."""
-
-    @classmethod
-    def failed(cls, error: Exception) -> Outcome:
-        return cls(problem=f"it could not be mended ({type(error).__name__}: {error})")
-
-
-class Texts(Protocol):
-    """The modules' texts as they run now."""
-
-    def now(self, path: str) -> str | None:
-        """The text of a file with the mends made so far; None for one that is never mended."""
-
-    def original(self, path: str) -> str | None:
-        """The text of the file itself."""
-
-
-class Mender(Protocol):
-    """Mends texts."""
-
-    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
-        """Mends the text of the file at `path`, and of others. Lines end in LF."""
-
-    def load(self, text: str, path: str, texts: Texts) -> tuple[CodeType | None, Outcome] | None:
-        """What an earlier run made of the same text, with the same ones around it; None where nothing is known."""
-
-    def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
-        """Keeps it for a later run, if that is possible."""
-
-    def end(self) -> None:
-        """Lets go of what mending needs beyond this object."""
-
-
-class Targets:
-    """The modules to mend: packages by name, and folders without what is installed in them."""
-
-    def __init__(self, names: Iterable[str] = (), folders: Iterable[Path] = ()) -> None:
-        self._names = tuple(names)
-        for name in self._names:
-            if _top(name) in UNTOUCHED or _top(name) in sys.stdlib_module_names:
-                raise ValueError(f"{name} is never mended")
-        self._folders = tuple(os.path.realpath(folder) for folder in folders)
-        self.unused = set(self._names)
-        """The names of which nothing was imported so far."""
-
-    def may_hold(self, name: str) -> bool:
-        """Could a module of this name be one of them? In folders only the file decides."""
-        return _top(name) not in UNTOUCHED and (bool(self._folders) or self._names_hold(name))
-
-    def hold(self, name: str, path: str) -> bool:
-        """Is the module of this name, whose file is `path`, one of them?"""
-        real = os.path.realpath(path)
-        if _top(name) in UNTOUCHED or any(_inside(real, folder) for folder in self._untouched):
-            return False
-        return (
-            self._names_hold(name)
-            or any(_inside(real, folder, installed=True) for folder in self._package_folders)
-            or any(_inside(real, folder) for folder in self._folders)
-        )
-
-    def _names_hold(self, name: str) -> bool:
-        return any(name == target or name.startswith(f"{target}.") for target in self._names)
-
-    @functools.cached_property
-    def _package_folders(self) -> list[str]:
-        """Where the named packages lie: code is loaded from there under other names too."""
-        return [folder for name in self._names for folder in _folders_of(name)]
-
-    @functools.cached_property
-    def _untouched(self) -> list[str]:
-        """Where torch, GraphMend and the standard library lie."""
-        library = os.path.dirname(os.path.realpath(os.__file__))
-        return [library, *(folder for name in sorted(UNTOUCHED) for folder in _folders_of(name))]
-
-
-def _top(name: str) -> str:
-    return name.partition(".")[0]
-
-
-def _folders_of(name: str) -> list[str]:
-    """The folders of a package, found without importing it."""
-    top, *rest = name.split(".")
-    spec = _search((finder for finder in sys.meta_path if not isinstance(finder, Importer)), top)
-    locations = spec.submodule_search_locations if spec else None
-    return [os.path.realpath(os.path.join(folder, *rest)) for folder in locations or ()]
-
-
-def _search(
-    finders: Iterable[Any], name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-) -> ModuleSpec | None:
-    """What the first of the finders that knows a module says."""
-    for finder in finders:
-        spec: ModuleSpec | None = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
-        if spec is not None:
-            return spec
-    return None
-
-
-def _inside(path: str, folder: str, *, installed: bool = False) -> bool:
-    """Is a file below a folder? What is installed below it counts only if asked for."""
-    below = path.startswith(folder.rstrip(os.sep) + os.sep)
-    return below and (installed or not any(part in _PACKAGES for part in path[len(folder) :].split(os.sep)))
-
-
-@dataclass
-class Report:
-    """What was done to the modules of a program, by path."""
-
-    mended: dict[str, Outcome] = field(default_factory=dict)
-    left: dict[str, Sequence[Note]] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-    """Files that ran as they are, and why."""
-    remarks: list[str] = field(default_factory=list)
-    """What is not as one would think with the torch that the program has, a sentence each."""
-    taken_back: Callable[[], list[tuple[str, int, str, str]] | None] = lambda: None
-    """The numbers that are not kept in the graph after that was tried: path, line, function and reason of each. None
-    where none are kept."""
-
-    def add(self, path: str, outcome: Outcome) -> None:
-        if outcome.problem is not None:
-            self.problems[path] = outcome.problem
-        if outcome.text is not None:
-            before = self.mended.get(path, Outcome())  # mended because of another file
-            new = [mend for mend in outcome.mends if mend not in before.mends]
-            self.mended[path] = outcome._replace(mends=[*before.mends, *new])
-        if outcome.left:
-            self.left[path] = outcome.left
-
-
-class Importer(MetaPathFinder):
+class Importer(MendingFinder):
     """Finds the modules to mend, wherever the other finders find them, and gives them a loader that mends."""
 
-    def __init__(self, targets: Targets, mender: Mender) -> None:
+    def __init__(self, targets: Targets, mender: Mender, defers: bool = False) -> None:
         self.targets = targets
         self.report = Report()
         self._mender = mender
+        self._defers = defers
+        """Is a module mended before the next frame is compiled, and not before it is there?"""
+        self._compiles: Callable[[], bool] = lambda: False
         self._after: dict[str, Callable[[], object]] = {}
         self._codes: dict[tuple[str, str], CodeType | None] = {}
         self._texts: dict[str, tuple[str, str]] = {}
         """The texts that were mended, by path: as on disk, and mended."""
+        self._loaded = LoadedModules()
+        self._turn = threading.RLock()
 
     # Finding
 
@@ -209,7 +65,7 @@ class Importer(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if not self.targets.may_hold(name) and name not in self._after:
             return None
-        spec = _search((finder for finder in list(sys.meta_path) if finder is not self), name, path, target)
+        spec = search((finder for finder in list(sys.meta_path) if finder is not self), name, path, target)
         if spec is not None and name in self._after:
             _then(spec.loader, self._after.pop(name))
         return self._taken(spec) if spec is not None else None
@@ -240,16 +96,64 @@ class Importer(MetaPathFinder):
 
     def code(self, data: bytes, path: str) -> CodeType | None:
         """The mended code of a file; None where it is to run as it is."""
-        try:
-            text = importlib.util.decode_source(data)
-        except (SyntaxError, UnicodeDecodeError):
+        if (text := _text(data)) is None:
             return None  # importing it says so
         key = path, text
         if key not in self._codes:
             self._codes = {key: self._code(text, path)}  # a loader is asked twice in a row at most
         return self._codes[key]
 
+    def runs(self, data: bytes, path: str, code: CodeType) -> None:
+        """This code of a file's module, mended or not, runs from now on."""
+        if (text := _text(data)) is not None:
+            self._loaded.add(path, text, code)
+
+    def defers(self) -> bool:
+        """Is the mending of a module that is imported now put off until a frame is compiled?"""
+        return self._defers and not self._compiles()
+
+    def mend_later(self, data: bytes, path: str) -> None:
+        """Mends a file whose module runs with its own code before the next frame is compiled."""
+        if (text := _text(data)) is not None:
+            self.report.waiting[path] = text
+            self._mender.expect(path)
+
+    def mend_waiting(self) -> None:
+        """Mends what was put off."""
+        if not self.report.waiting:
+            return
+        with self._turn, self._loaded.looked_through_once():
+            for path in self._mender.in_order([*self.report.waiting]):
+                text = self.report.waiting[path]
+                code, outcome = self._known(text, path)
+                if code is not None:
+                    outcome = self._replaced(path, text, code, outcome)
+                self._add(text, path, outcome)
+                del self.report.waiting[path]
+
+    def mend_before(self, frames: Callable[[Callable[[], object]], Callable[[], bool]]) -> None:
+        """Mends what was put off each time that `frames` says so, whose result tells whether frames are traced now."""
+        self._compiles = frames(self.mend_waiting)
+
+    def mend_at_once(self) -> None:
+        """Puts nothing off from now on."""
+        self._defers = False
+        self.mend_waiting()
+
+    def _replaced(self, path: str, text: str, code: CodeType, outcome: Outcome) -> Outcome:
+        try:
+            self._loaded.replace(path, text, code)
+        except Exception as error:
+            return outcome._replace(text=None, problem=f"it stays as it was: {error}")
+        return outcome
+
     def _code(self, text: str, path: str) -> CodeType | None:
+        code, outcome = self._known(text, path)
+        self._add(text, path, outcome)
+        return code
+
+    def _known(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
+        """The mended code of a text, and what mending it gave: from an earlier run, or made now."""
         known = self._mender.load(text, path, self)
         if known is None:
             known = self._mend(text, path)
@@ -257,16 +161,19 @@ class Importer(MetaPathFinder):
                 self._mender.store(text, path, *known)
         code, outcome = known
         if code is not None and (problem := self._runtime_problem(outcome)) is not None:
-            code, outcome = None, Outcome(problem=problem)
+            return None, Outcome(problem=problem)
+        return code, outcome
+
+    def _add(self, text: str, path: str, outcome: Outcome) -> None:
+        """What was found out of a text runs from now on."""
         self.report.add(path, outcome)
         if outcome.text is not None:
             self._texts[path] = text, outcome.text
         for other, mended in outcome.elsewhere.items():
             self._mend_loaded(other, mended)
-        return code
 
     def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
-        from graphmend.importer import mended_code
+        from graphmend.importer.code import mended_code
 
         try:
             disk, before = self._texts.get(path, (text, text))
@@ -305,23 +212,24 @@ class Importer(MetaPathFinder):
             return self._texts[path][1]
         if path in self.report.problems or not self.targets.hold("", path):
             return None
-        return decoded(path)
+        return self.original(path)
 
     def original(self, path: str) -> str | None:
         """The text of the file itself."""
-        return self._texts[path][0] if path in self._texts else decoded(path)
+        if path in self._texts:
+            return self._texts[path][0]
+        return self.report.waiting.get(path) or decoded(path)
 
     def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
         """Mends a file because of what was found from another one. Where it is loaded its functions get new code."""
-        from graphmend.importer import code_swap
+        from graphmend.importer.code import mended_code
 
-        disk, loaded = decoded(path), self.now(path)
-        if disk is None or loaded is None:
+        disk = self.report.waiting.get(path) or decoded(path)
+        if disk is None or self.now(path) is None:
             return
-        modules = [module for module in list(sys.modules.values()) if self._taken_over(module)]
         try:
-            if any(getattr(module, "__file__", None) == path for module in modules):
-                code_swap.swap(path, code_swap.Texts(disk, loaded, mended.text), modules)
+            if path in self._loaded:
+                self._loaded.replace(path, disk, mended_code.compiled(path, disk, mended.text))
         except Exception as error:
             self.report.problems[path] = f"it was loaded before its breaks were found, and stays as it was: {error}"
             return
@@ -329,17 +237,21 @@ class Importer(MetaPathFinder):
         before = self.report.mended.get(path, Outcome())
         self.report.mended[path] = Outcome(mended.text, [*before.mends, *mended.mends])
 
-    def _taken_over(self, module: ModuleType) -> bool:
-        loader = getattr(getattr(module, "__spec__", None), "loader", None)
-        return isinstance(loader, MendingLoader)
-
 
 def decoded(path: str) -> str | None:
     """The text of a file; None where it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return importlib.util.decode_source(file.read())
-    except (OSError, SyntaxError, UnicodeDecodeError):
+            return _text(file.read())
+    except OSError:
+        return None
+
+
+def _text(data: bytes) -> str | None:
+    """The text of a source file, its lines ended by LF; None where it is none."""
+    try:
+        return importlib.util.decode_source(data)
+    except (SyntaxError, UnicodeDecodeError):
         return None
 
 
@@ -373,9 +285,25 @@ class MendingLoader(SourceFileLoader):
     def __init__(self, name: str, path: str, importer: Importer) -> None:
         super().__init__(name, path)
         self._importer = importer
+        self._executes = False
+        """Is code asked for to run it in a module, which may get mended later?"""
+
+    @_part_of_the_import_system
+    def exec_module(self, module: ModuleType) -> None:
+        self._executes = True
+        super().exec_module(module)
 
     @_part_of_the_import_system
     def get_code(self, fullname: str) -> CodeType | None:
+        executes, self._executes = self._executes, False
         path = self.get_filename(fullname)
-        code = self._importer.code(self.get_data(path), path)
-        return super().get_code(fullname) if code is None else code
+        data = self.get_data(path)
+        is_later = executes and self._importer.defers()
+        code = None if is_later else self._importer.code(data, path)
+        if code is None:
+            code = super().get_code(fullname)
+        if code is not None:
+            self._importer.runs(data, path, code)
+            if is_later:
+                self._importer.mend_later(data, path)
+        return code

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from graphmend.importer.hook import Elsewhere, Outcome, Texts
+from graphmend.importer.outcome import Elsewhere, Outcome, Texts
 from graphmend.importer.text_mender import Surroundings, TextMender
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Mender:
         self._here = TextMender(unsafe, folders, self._accept)
         self._process: MendingProcess | None = None
         self._overlay = self._here.overlay
+        self._around: Surroundings | None = None
+        """Those of the first module whose mending was put off: they count for all."""
         self._shared: dict[str, str] = {}
         """Digests of those that were mended because of another file: they depend on what was imported, and when."""
         self._read: dict[str, dict[str, str]] = {}
@@ -57,17 +59,42 @@ class Mender:
         def is_kept(text: str, path: str, texts: Texts) -> bool:
             return self.load(text, path, texts) is not None
 
-        return Ahead(self._here, is_target, is_kept, program, Surroundings.now())
+        def keep(text: str, path: str, outcome: Outcome, read: Mapping[str, str]) -> None:
+            from graphmend.importer.code import mended_code
+
+            code = None if outcome.text is None else mended_code.compiled(path, text, outcome.text)
+            self._read[path] = _digests(read)
+            self.store(text, path, code, outcome)
+
+        return Ahead(self._here, is_target, is_kept, keep, program, Surroundings.now())
+
+    def expect(self, path: str) -> None:
+        if self._around is None:
+            self._around = Surroundings.now()
+        if self._process is not None:
+            self._process.expect(path, self._around)
+
+    def in_order(self, paths: Sequence[str]) -> Sequence[str]:
+        if self._process is None:
+            return paths
+        from graphmend.importer.mending_process import Gone
+
+        try:
+            known = {path: place for place, path in enumerate(self._process.order())}
+        except Gone:
+            self._process = None
+            return paths
+        return sorted(paths, key=lambda path: known.get(path, len(known)))
 
     def mend(self, text: str, path: str, texts: Texts) -> Outcome:
         outcome, read = self._mended(text, path, texts)
         if outcome.text is not None:
             self._overlay[path] = outcome.text
-        self._read[path] = {other: _digest(text) for other, text in read.items()}
+        self._read[path] = _digests(read)
         return outcome
 
     def _mended(self, text: str, path: str, texts: Texts) -> tuple[Outcome, Mapping[str, str]]:
-        around = Surroundings.now()
+        around = self._around or Surroundings.now()
         if self._process is not None:
             from graphmend.importer.mending_process import Gone
 
@@ -160,6 +187,10 @@ def _collector_paused() -> Iterator[None]:
         if enabled:
             gc.collect(0)
             gc.enable()
+
+
+def _digests(texts: Mapping[str, str]) -> dict[str, str]:
+    return {path: _digest(text) for path, text in texts.items()}
 
 
 def _digest(*parts: str) -> str:

@@ -20,18 +20,21 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import FileIO, RawIOBase
-from typing import BinaryIO, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from graphmend.importer.ahead import Ahead
-from graphmend.importer.hook import Outcome, Texts
+from graphmend.importer.outcome import Outcome, Texts
 from graphmend.importer.text_mender import Surroundings
 
 #: what an answer of the process begins with; other words are names of questions in `Texts`
 _DONE = "done"
+#: bytes that say how long what follows is
+_LENGTH = 8
 
-
+#: seconds in which a program that gets one file asks for the next one, if it is to wait for all
+_SOON = 0.02
 #: a program that has imported nothing for so long gets the memory of the process back
 IDLE_SECONDS = 60.0
 
@@ -40,10 +43,27 @@ class Gone(Exception):
     """The process cannot be asked (any more)."""
 
 
+class Request(NamedTuple):
+    """A file to be mended."""
+
+    text: str
+    path: str
+    around: Surroundings
+    news: dict[str, str]
+    """Texts that run in the program since the last request, by path."""
+
+
+class Expected(NamedTuple):
+    """A file for which there will be a request."""
+
+    path: str
+    around: Surroundings
+
+
 class MendingProcess:
     """Mends as a `TextMender` does, elsewhere."""
 
-    def __init__(self, requests: RawIOBase, answers: BinaryIO) -> None:
+    def __init__(self, requests: RawIOBase, answers: RawIOBase) -> None:
         self._requests, self._answers = requests, answers
         self._pipes = [(file.fileno(), _identity(file.fileno())) for file in (requests, answers)]
         self._owner = os.getpid()
@@ -56,6 +76,37 @@ class MendingProcess:
         self, text: str, path: str, texts: Texts, around: Surroundings, overlay: Mapping[str, str]
     ) -> tuple[Outcome, Mapping[str, str]]:
         """As `TextMender.mend`, with the texts that run by now; raises `Gone`."""
+        with self._in_turn():
+            news = {other: now for other, now in overlay.items() if self._told.get(other) != now}
+            self._say(Request(text, path, around, news))
+            self._told |= news
+            while True:
+                kind, value = _receive(self._answers)
+                if kind == _DONE:
+                    return value[0], value[1]
+                self._say(getattr(texts, kind)(value))
+
+    def order(self) -> list[str]:
+        """The files that were looked at, in order; raises `Gone`."""
+        with self._in_turn():
+            self._say(None)
+            answer: list[str] = _receive(self._answers)
+            return answer
+
+    def expect(self, path: str, around: Surroundings) -> None:
+        """The program will ask for this file. A hint: where the process cannot take it at once it is not given."""
+        said = _packed(Expected(path, around))
+        if len(said) > select.PIPE_BUF or self._turn.locked():
+            return
+        with contextlib.suppress(Gone), self._in_turn():
+            state = select.poll()
+            state.register(self._pipes[0][0], select.POLLOUT)
+            if state.poll(0):
+                self._requests.write(said)
+
+    @contextlib.contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Nobody else speaks with the process meanwhile. What goes wrong is `Gone`, and ends it."""
         if os.getpid() != self._owner or not all(self._is_ours(*pipe) for pipe in self._pipes):
             raise Gone  # the program has forked, and the pipe is its parent's; or it has closed what it did not know
         if self._is_over():
@@ -64,15 +115,8 @@ class MendingProcess:
             raise Gone  # a signal handler that imports, in the middle of a request
         with self._turn:
             self._asking = threading.get_ident()
-            news = {other: now for other, now in overlay.items() if self._told.get(other) != now}
             try:
-                self._say((text, path, around, news))
-                self._told |= news
-                while True:
-                    kind, value = pickle.load(self._answers)
-                    if kind == _DONE:
-                        return value[0], value[1]
-                    self._say(getattr(texts, kind)(value))
+                yield
             except BaseException as error:  # Ctrl-C as well: the answer to this request would be taken for the next one
                 self.end()
                 if isinstance(error, (OSError, EOFError, ValueError, pickle.UnpicklingError)):
@@ -131,7 +175,7 @@ def begin(prepare: Callable[[], Ahead]) -> MendingProcess | None:
     os.close(answers[1])
     with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the system has taken it away
         os.waitpid(child, 0)  # it has left its own child to the system
-    process = MendingProcess(FileIO(requests[1], "wb", closefd=False), os.fdopen(answers[0], "rb", closefd=False))
+    process = MendingProcess(FileIO(requests[1], "wb", closefd=False), FileIO(answers[0], "rb", closefd=False))
     os.register_at_fork(after_in_child=process.end)
     return process
 
@@ -143,7 +187,7 @@ def _run(prepare: Callable[[], Ahead], requests: tuple[int, int], answers: tuple
         if os.fork() == 0:
             _let_go(requests[0], answers[1])
             threading.Thread(target=_end_with, args=(answers[1],), daemon=True).start()
-            with os.fdopen(requests[0], "rb") as asked, FileIO(answers[1], "wb") as told:
+            with FileIO(requests[0], "rb") as asked, FileIO(answers[1], "wb") as told:
                 _serve(prepare(), asked, told)
     except BaseException:  # whatever it is, the program mends by itself then
         os._exit(1)
@@ -174,7 +218,7 @@ def _end_with(answers: int) -> NoReturn:
 class _Asked:
     """The program's texts, asked for over the pipe."""
 
-    def __init__(self, asked: BinaryIO, told: RawIOBase) -> None:
+    def __init__(self, asked: RawIOBase, told: RawIOBase) -> None:
         self._asked, self._told = asked, told
 
     def now(self, path: str) -> str | None:
@@ -185,56 +229,69 @@ class _Asked:
 
     def _ask(self, kind: str, path: str) -> str | None:
         _send(self._told, (kind, path))
-        known: str | None = pickle.load(self._asked)
+        known: str | None = _receive(self._asked)
         return known
 
 
 class _Requests:
-    """What the program asks for, one at a time."""
+    """What the program asks for, one at a time; what can be answered at once is."""
 
-    def __init__(self, asked: BinaryIO) -> None:
-        self._asked = asked
-        self._next: tuple[str, str, Surroundings, dict[str, str]] | None = None
+    def __init__(self, ahead: Ahead, asked: RawIOBase, told: RawIOBase) -> None:
+        self._ahead, self._asked, self._told = ahead, asked, told
+        self._next: Request | None = None
 
-    def wait(self, seconds: float) -> bool:
-        """Is there one by then? Raises EOFError where there will be none."""
-        if self._next is None and select.select([self._asked], [], [], seconds)[0]:
-            self._next = pickle.load(self._asked)
-        return self._next is not None
+    def hear(self, seconds: float = 0.0) -> bool:
+        """Takes what is said by then, up to the next request. False where nothing is, EOFError where nothing comes."""
+        heard = False
+        while self._next is None and select.select([self._asked], [], [], 0.0 if heard else seconds)[0]:
+            heard = True
+            said: Request | Expected | None = _receive(self._asked)
+            if isinstance(said, Request):
+                self._next = said
+            elif said is None:
+                _send(self._told, self._ahead.order())
+            else:
+                sys.path[:] = said.around.search
+                self._ahead.expect(*said)
+        return heard or self._next is not None
 
-    def now(self) -> tuple[str, str, Surroundings, dict[str, str]] | None:
-        """What is asked for at this time."""
-        return self._next if self.wait(0) else None
+    def now(self, seconds: float = 0.0) -> Request | None:
+        """What is asked for at this time, or soon."""
+        self.hear(seconds)
+        return self._next
 
-    def take(self) -> tuple[str, str, Surroundings, dict[str, str]]:
+    def take(self) -> Request:
         assert self._next is not None
         taken, self._next = self._next, None
         return taken
 
 
-def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
-    texts, requests = _Asked(asked, told), _Requests(asked)
+def _serve(ahead: Ahead, asked: RawIOBase, told: RawIOBase) -> None:
+    texts, requests = _Asked(asked, told), _Requests(ahead, asked, told)
     sys.path[:] = map(os.path.abspath, sys.path)  # as `Surroundings` have it
     has_time = len(os.sched_getaffinity(0)) > 1
 
     def waits(mended: str) -> bool:
         """Does the program wait for another file than the one that is mended? It gets what is ready."""
-        while (request := requests.now()) is not None and request[1] != mended:
-            text, path, around, news = request
-            done = ahead.ready(text, path, news, around) if list(around.search) == sys.path else None
+        pause = 0.0
+        while (request := requests.now(pause)) is not None and request.path != mended:
+            done = ahead.ready(*request) if list(request.around.search) == sys.path else None
             if done is None:
                 return True
             requests.take()
             _send(told, (_DONE, done))
-            ahead.follow(text, path)
+            ahead.follow(request.text, request.path)
+            pause = _SOON
         return False
 
+    pause = 0.0
     while True:
         try:
-            while has_time and not requests.wait(0) and ahead.step(waits):
-                pass
-            if not requests.wait(IDLE_SECONDS):
-                return
+            while requests.now(pause) is None:
+                pause = 0.0
+                if not (has_time and ahead.step(waits)) and not requests.hear(IDLE_SECONDS):
+                    ahead.keep_waiting()
+                    return
         except EOFError:
             return
         text, path, around, news = requests.take()
@@ -248,10 +305,32 @@ def _serve(ahead: Ahead, asked: BinaryIO, told: RawIOBase) -> None:
             done = Outcome.failed(error), {}
         _send(told, (_DONE, done))
         ahead.follow(text, path)
+        pause = _SOON
 
 
 def _send(pipe: RawIOBase, what: object) -> None:
     """Nothing is kept back: a copy of this process must not send it once more."""
-    left = memoryview(pickle.dumps(what, pickle.HIGHEST_PROTOCOL))
+    left = memoryview(_packed(what))
     while left:
         left = left[pipe.write(left) or 0 :]
+
+
+def _packed(what: object) -> bytes:
+    data = pickle.dumps(what, pickle.HIGHEST_PROTOCOL)
+    return len(data).to_bytes(_LENGTH, "big") + data
+
+
+def _receive(pipe: RawIOBase) -> Any:
+    """Takes no more from the pipe than what was sent at once: whether there is more must be seen by `select`."""
+    return pickle.loads(_exactly(pipe, int.from_bytes(_exactly(pipe, _LENGTH), "big")))
+
+
+def _exactly(pipe: RawIOBase, count: int) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        part = pipe.read(count)
+        if not part:
+            raise EOFError
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.importer.hook import Elsewhere, Note, Outcome, Texts
+from graphmend.importer.outcome import Elsewhere, Note, Outcome, Texts
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
     from graphmend.analysis.syntax.source import Source
+    from graphmend.importer.code.line_numbers import Places
     from graphmend.importer.files_read import FilesRead
-    from graphmend.importer.line_numbers import Places
 
 #: the oldest torch and Python with which the runtime captures sizes
 CAPTURES_FROM, CAPTURES_FROM_PYTHON = (2, 13), (3, 11)
@@ -187,7 +187,7 @@ class _Notes:
 
     def note(self, finding: Finding, text: str) -> Note:
         """A finding that was made in `text`."""
-        from graphmend.importer.line_numbers import Places
+        from graphmend.importer.code.line_numbers import Places
 
         row, column = finding.span.line, finding.span.column + 1
         if finding.path not in self._places:

@@ -36,12 +36,12 @@ except ImportError:  # before 2.12 one class stands for both
     StructSequenceVariable = NamedTupleVariable  # type: ignore[assignment, misc]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from . import sites
 from .calls import Frame
 from .capturability import Uncapturable, break_if_tracing_fails, check, check_function, check_unchanged
 from .deferred import Later
-from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
-from .tensor_appearance import Appearance, appearance_of
+from .templates import sites
+from .templates.template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
+from .templates.tensor_appearance import Appearance, appearance_of
 
 
 def capture(context: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import sites
+from .templates import sites
 from .torch_version import version
 
 OLDEST = (2, 10)

@@ -81,6 +81,7 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
             accept=args.accept,
             specialise=args.specialize,
             apart=True,
+            later=bool(args.mend),
             program=program.text(),
         )
     except ValueError as error:
@@ -283,6 +284,7 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
         "remarks": report.remarks,
         "unused": unused,
+        "waiting": list(report.waiting),
         "captures": report.taken_back() is not None,
         "taken_back": [
             {"path": path, "row": row, "function": function, "reason": reason}
@@ -319,6 +321,9 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
             else f"numbers or sizes in {count} lines break"
         )
         lines.append(f"graphmend: {numbers} the graph as before (--report FILE says why)")
+    if count := len(report.waiting):
+        modules, they = ("1 module was", "it was") if count == 1 else (f"{count} modules were", "they were")
+        lines.append(f"graphmend: {modules} not mended: nothing was compiled after {they} imported")
     lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
     lines += [f"graphmend: {remark}" for remark in report.remarks]

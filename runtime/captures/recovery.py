@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from .. import mechanism
-from ..sites import held, make
+from ..templates.sites import held, make
 from .assumptions import Assumptions
 from .fallback import Failed
 

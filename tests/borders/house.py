@@ -85,10 +85,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "rounds",
         "mend document style",
     ),
+    "importer/code": ("line_numbers", "mended_code code_swap", "loaded"),
     "importer": (
-        "line_numbers",
-        "mended_code",
-        "code_swap",
+        "outcome targets",
+        "code",
         "hook",
         "files_read",
         "text_mender",
@@ -148,7 +148,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "workspace/notebooks", "runtime", "runtime/captures", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/captures", "runtime/specialised", "runtime/templates",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
     "analysis/interpreter/operations",

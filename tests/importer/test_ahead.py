@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphmend.importer.ahead import Ahead, ProgramGone
-from graphmend.importer.hook import Outcome
 from graphmend.importer.next_imports import NextImports
+from graphmend.importer.outcome import Outcome
 from graphmend.importer.text_mender import Surroundings, TextMender
 
 PACKAGE = {
@@ -111,7 +111,7 @@ class Program:
 
 def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
     program = SCRIPT, str(folder.parent / "script.py")
-    return Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept, program)
+    return Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept, lambda *_: None, program)
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -202,14 +202,14 @@ def test_what_is_ready_is_handed_out_while_another_file_is_mended(
         """The program imports the first files once the work on a later one has begun."""
 
         def ready(text: str, path: str, *_: object) -> tuple[Outcome, object]:
-            found = ahead.ready(text, path, program.texts, program.around)
+            found = ahead.ready(text, path, program.around, program.texts)
             assert found is not None, path
             return found
 
         if Path(mended).stem == "later" and not got:
             for name in ("first", "helper"):
-                assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), {}, program.around) is None
-                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), {"/else.py": ""}, program.around) is None
+                assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), program.around, {}) is None
+                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), program.around, {"/else.py": ""}) is None
                 got.append(program.imports(name, ready))
         return False
 
@@ -262,6 +262,7 @@ def test_before_anything_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPa
         TextMender(unsafe=True),
         lambda path: Path(path).parent == folder,
         lambda *_: False,
+        lambda *_: None,
         (script, str(folder.parent / "script.py")),
         expected,
     )
@@ -298,3 +299,38 @@ def test_imports_in_order(folder: Path) -> None:
     inside = "import pkg as p\n\n\ndef f(x):\n    from . import later\n    return p.Late, x.Late\n"
     paths = follow.later(inside, str(folder / "some.py"))
     assert list(dict.fromkeys(Path(path).stem for path in paths)) == ["__init__", "later", "lazy"]
+
+
+def test_in_the_order_of_what_was_made_everything_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program imports in another order than was foreseen, and not all of it, and asks for everything at once."""
+    ahead, program = _ahead(folder), Program(folder)
+    made = _counted(monkeypatch)
+    ahead.expect(str(folder / "last.py"), program.around)
+    while ahead.step():
+        pass
+    names = [Path(path).stem for path in made]
+    assert names[0] == "last"
+    assert set(names) == {*ORDER}
+    made.clear()
+    wanted = [folder / f"{name}.py" for name in ("helper", "first", "last")]
+    for path in sorted(map(str, wanted), key=ahead.order().index):
+        program.imports(Path(path).stem, ahead.mend)
+    assert made == [], "nothing is made twice, though `later` was mended in between and is not loaded"
+    assert "select" in program.texts[str(folder / "last.py")]
+
+
+def test_what_waits_is_kept(folder: Path) -> None:
+    kept: list[tuple[str, str | None]] = []
+
+    def keep(text: str, path: str, outcome: Outcome, read: Mapping[str, str]) -> None:
+        kept.append((Path(path).stem, outcome.text))
+
+    mender = TextMender(unsafe=True)
+    ahead = Ahead(mender, lambda path: Path(path).parent == folder, lambda *_: False, keep)
+    ahead.expect(str(folder / "last.py"), Program(folder).around)
+    assert ahead.step()
+    ahead.keep_waiting()
+    ((name, text),) = kept
+    assert name == "last"
+    assert text is not None
+    assert "select" in text

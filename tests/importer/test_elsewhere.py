@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.importer import install
-from graphmend.importer.code_swap import Texts, Unswappable, swap
+from graphmend.importer.code.code_swap import Unswappable, functions_of, replacements, swap
 
 HELPER = """STATE = []
 
@@ -66,14 +66,16 @@ def test_a_loaded_helper_is_mended_and_its_state_stays(tmp_path: Path, times: in
 def test_what_is_more_than_bodies_is_left(tmp_path: Path) -> None:
     helper = importlib.import_module("gm_helper")
     path, code = str(tmp_path / "gm_helper.py"), helper.note.__code__
+    before = compile(HELPER, path, "exec", dont_inherit=True)
     for mended in (
         HELPER.replace("STATE = []", "STATE = [1]"),
         HELPER.replace('label="n"', 'label="m"'),
         HELPER.replace("value - 1", "value - 2").replace("(value, label", "(value, more=1, label"),
     ):
         with pytest.raises(Unswappable):
-            swap(path, Texts(HELPER, HELPER, mended), [helper])
-        assert helper.note.__code__ is code
-    assert swap(path, Texts(HELPER, HELPER, HELPER.replace("value - 1", "value - 2")), [helper]) == 1
+            replacements(before, compile(mended, path, "exec", dont_inherit=True))
+    codes = replacements(before, compile(HELPER.replace("value - 1", "value - 2"), path, "exec", dont_inherit=True))
+    assert list(codes) == [code]
+    assert swap(functions_of({path}, [])[path], codes) == 1
     assert helper.note(-1) == -3
     sys.modules.pop("gm_helper", None)

@@ -8,7 +8,7 @@ import inspect
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from graphmend.importer.hook import Importer, MendingLoader, Outcome, Targets, Texts
+from graphmend.importer.hook import Importer, MendingLoader
+from graphmend.importer.outcome import Outcome, Texts
+from graphmend.importer.targets import Targets
 
 MODULE = '''"""A module."""
 answer = 1
@@ -51,6 +53,11 @@ class Mender:
         return None
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None: ...
+
+    def expect(self, path: str) -> None: ...
+
+    def in_order(self, paths: Sequence[str]) -> Sequence[str]:
+        return paths
 
     def end(self) -> None: ...
 

@@ -7,7 +7,7 @@ import ast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmend.importer.line_numbers import line_map, parse
+from graphmend.importer.code.line_numbers import line_map, parse
 
 statement = st.sampled_from(
     [

@@ -171,7 +171,7 @@ def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) ->
 @pytest.mark.parametrize("target", [["--mend", "model"], ["--mend", "elsewhere"]])
 def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path, target: list[str]) -> None:
     pytest.importorskip("torch", minversion="2.13")
-    program = "import model\n" + MODEL
+    program = MODEL + PROGRAM
     got = run(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
     said = "mended 1 module; report.json says how" if "model" in target else "nothing was mended; report.json says why"
     assert (got.status, got.said) == (0, [f"graphmend: {said}"])

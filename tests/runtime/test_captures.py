@@ -266,8 +266,8 @@ def test_output_is_made_once_and_as_it_was_where_it_stood(backend: str, capsys: 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, KeyboardInterrupt])
 def test_output_of_a_graph_that_ends_for_good_is_made(error: type[BaseException], capsys: Any) -> None:
-    from graphmend.runtime import sites
     from graphmend.runtime.captures.recovery import Recovery
+    from graphmend.runtime.templates import sites
 
     def compiled(_: Any) -> Any:
         sites.make([lambda: print("said")])

@@ -21,7 +21,7 @@ from collections import Counter
 from types import CodeType
 from typing import TypeVar
 
-from graphmend.importer import line_numbers
+from graphmend.importer.code import line_numbers
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.module_level import names_bound
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .calls import Frame, call_from
+from ..calls import Frame, call_from
 from .template import Group, Mapping, Part
 
 

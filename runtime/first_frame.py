@@ -1,0 +1,37 @@
+"""When a program begins to compile: what TorchDynamo is about to trace must be mended by then.
+
+Measured on torch 2.13: every call of a compiled function, and every context that compiles, asks `_callback_from_stance`
+for its callback before the frame begins, with Dynamo switched off meanwhile. To replace code any later is too
+late for that frame.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+
+def before_frames(action: Callable[[], object]) -> Callable[[], bool]:
+    """From now on does something each time before frames may be traced.
+
+    The result says whether they are, or those that begin now will be. Raises AttributeError or ImportError where this
+    torch is not known.
+    """
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    from torch._dynamo import eval_frame
+    from torch._guards import TracingContext
+
+    original = eval_frame._callback_from_stance
+
+    @functools.wraps(original)
+    def callback_from_stance(callback: Any) -> Any:
+        if callback is not None and callback is not False:  # Dynamo is switched off, or is not to compile
+            action()
+        return original(callback)
+
+    def is_within() -> bool:
+        return callable(get_eval_frame_callback()) or TracingContext.try_get() is not None
+
+    eval_frame._callback_from_stance = callback_from_stance
+    return is_within
