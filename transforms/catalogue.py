@@ -10,6 +10,7 @@ from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
     added_part,
     by_case,
+    chosen_by_truth,
     context_outside,
     guard_clause,
     in_turn,
@@ -34,6 +35,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.loop_forms import (
+    as_comprehension,
     as_loop,
     filter_inside,
     kept_along,
@@ -98,10 +100,12 @@ _FORMS: tuple[Rewrite, ...] = (
     same_end.rewrite,
     late_choice.rewrite,
     by_case.rewrite,
+    chosen_by_truth.rewrite,
     added_part.rewrite,
     filter_inside.rewrite,
     kept_along.rewrite,
     as_loop.rewrite,
+    as_comprehension.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,
     number_first.rewrite,

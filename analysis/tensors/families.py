@@ -59,5 +59,5 @@ PICKS = frozenset(
     "diag_embed diagflat diff take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor "
     "mm mv bmm matmul".split()
 )
-#: places among the operand's elements
-PLACES = frozenset(["argsort", "argwhere", "multinomial"])
+#: places among the operand's elements: a row of indices for each, or as many dimensions as the operand has
+PLACES = frozenset(["argsort", "argwhere", "multinomial", "nonzero_static"])

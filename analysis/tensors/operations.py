@@ -260,13 +260,13 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         flat = dim is None or (isinstance(dim, Const) and dim.value is None)
         along = isinstance(dim, Static) and dim.type == "int"
         return result(first, node, said, rank=1 if flat else first.rank if along else None, dtype=first.dtype)
+    if name in PLACES or (name == "nonzero" and "as_tuple" not in keywords and not first.ndarray):
+        return result(first, node, said, rank=first.rank if name in ("argsort", "multinomial") else 2, dtype="int64")
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
         rank = 1 if name == "masked_select" else first.rank if name in ("gather", "narrow") else None
         rank = 0 if name == "squeeze" and first.shape == (1,) else rank
         return result(first, node, said, rank=rank, dtype=picked, shape=() if name == "squeeze" and rank == 0 else None)
-    if name in PLACES:
-        return result(first, node, said, rank=2 if name == "argwhere" else first.rank, dtype="int64")
     if "dtype" not in keywords and (name in PICKS or (name.endswith("_") and self_ is not None)):
         return result(first, node, said, dtype=first.dtype)  # in place, a tensor keeps its dtype
     return result(first, node, said)

@@ -123,6 +123,8 @@ class Lists(WrittenOut):
                     self._one_of(node, lambda: self._follow(parent, dtype))
                 elif element in self._inside:
                     self._follow(parent, dtype)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
+                self._one_of(node, lambda: self._taken_apart(targets, dtype))
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.GeneratorExp):
                 self._list_name(name, dtype)
             case ast.Attribute(attr="append" | "insert" | "reverse") if isinstance(node, ast.Name) and self._grows(
@@ -288,6 +290,12 @@ class Lists(WrittenOut):
         self.rows = True
         for name in names:
             self._name(name, dtype)
+
+    def _taken_apart(self, targets: list[ast.expr], dtype: Hashable) -> None:
+        """`a, b = [t.item() for t in ts]`: each name is given one of them."""
+        for target in targets:
+            assert isinstance(target, ast.Name)
+            self._name(target.id, dtype)
 
     def _list_name(self, name: str, dtype: Hashable) -> None:
         if (name, dtype) in self._lists:

@@ -13,7 +13,7 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -118,6 +118,12 @@ class _Deferral:
                 if not self._breaks(value):
                     raise NotCarriedError(self._short(node))
                 return self._call(self._operator("getitem"), [value, index])
+            case ast.IfExp(test=test, body=body, orelse=orelse) if _chosen_by_tensor(self.facts, node):
+                if unready := next((side for side in (body, orelse) if not self._is_ready(side)), None):
+                    raise NotCarriedError(self._short(unready))
+                truth = f"{self.later}({self._operator('truth')}, {self._argument(test)})"
+                sides = f"({self._argument(orelse)}, {self._argument(body)})"
+                return f"{self.later}({self._operator('getitem')}, {sides}, {truth})"
             case ast.List() | ast.Tuple():
                 return self.code.text(node, {e: self._argument(e) for e in node.elts if not self._starred(e)})
             case ast.Dict(keys=keys, values=values):
@@ -125,6 +131,19 @@ class _Deferral:
                     raise NotCarriedError(self._short(node))
                 return self.code.text(node, {v: self._argument(v) for v in values})
         raise NotCarriedError(self._short(node))
+
+    def _is_ready(self, node: ast.expr) -> bool:
+        """Can the side of a choice be had although it is not taken: nothing is computed for it, and it is no tensor,
+        which is written in another way when it is carried?
+        """
+        if isinstance(node, ast.IfExp) and _chosen_by_tensor(self.facts, node):
+            asked = node.test
+            while isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
+                asked = asked.operand
+            value = self.facts.value(asked)
+            one = isinstance(value, Tensor) and value.rank == 0  # the truth of several elements raises
+            return one and not self._breaks(asked) and self._is_ready(node.body) and self._is_ready(node.orelse)
+        return constant(node) is not None or isinstance(node, ast.Constant)
 
     def _short(self, node: ast.expr) -> str:
         return " ".join(self.code.text(node).split())
@@ -178,6 +197,10 @@ class _Deferral:
                 for n in ast.walk(node.right)
                 if isinstance(n, ast.expr)
             )
+        if isinstance(node, ast.IfExp):
+            return _chosen_by_tensor(self.facts, node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return _asks_tensor(self.facts, node.operand)
         if isinstance(node, ast.FormattedValue):
             value = self.facts.value(node.value)
             number = isinstance(value, Scalar) or (isinstance(value, Static) and value.type in ("float", "int"))
@@ -185,6 +208,18 @@ class _Deferral:
                 return True  # torch 2.13 traces numbers that differ between calls, and loses how they are written
             return node.conversion != -1 and isinstance(value, Tensor)
         return False
+
+
+def _chosen_by_tensor(facts: FunctionFacts, node: ast.IfExp) -> bool:
+    """Does a tensor, or a number out of one, say which side of a conditional expression is its value?"""
+    return _asks_tensor(facts, node.test)
+
+
+def _asks_tensor(facts: FunctionFacts, test: ast.expr) -> bool:
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    value = facts.value(test)
+    return isinstance(value, Scalar) or (isinstance(value, Tensor) and not value.ndarray)
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -237,6 +272,8 @@ def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
         case ast.Call(args=[function, *args], keywords=keywords) if qualified(facts, node.func) == f"{_RUNTIME}.later":
             owner = [function.value] if isinstance(function, ast.Attribute) else []
             return [part for n in (*owner, *args, *(k.value for k in keywords)) for part in at_once(facts, n)]
+        case ast.IfExp(test=test, body=body, orelse=orelse) if _chosen_by_tensor(facts, node):
+            return [part for n in (test, body, orelse) for part in at_once(facts, n)]
         case ast.Call() if is_warning(facts, node):
             return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in at_once(facts, n)]
         case ast.Call(args=args, keywords=keywords) if _calculates(facts, node) and not any(
