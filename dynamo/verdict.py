@@ -26,7 +26,7 @@ KINDS: dict[str, frozenset[str]] = {
     "flags": frozenset({"state", "gradients"}),
     "random": frozenset({"random"}),
     "exception": frozenset({"exception"}),
-    "output-text": frozenset({"output"}),
+    "output-text": frozenset({"output", "type"}),  # a tensor is not written as a number is
     "output-order": frozenset({"output-order", "output"}),
     "other-inputs": frozenset({"callers"}),
 }

@@ -44,7 +44,7 @@ DIFFERENCES: dict[DifferenceKind, str] = {
     "shape": "a tensor may have another shape",
     "strides": "a tensor may have another memory layout",
     "aliasing": "a tensor that was another one, or shared its memory, is a copy, or the other way round",
-    "type": "a value is a tensor where it was a Python number, or the other way round",
+    "type": "a value is a tensor where it was a Python number, or the other way round, and is written as one",
     "exception": "an exception, or a warning of torch, may come, not come, be another one, or come at another time",
     "gradients": "gradients, or whether a result has any, may differ",
     "zero-gradients": "a gradient that was None is zero",

@@ -70,6 +70,15 @@ class FunctionFacts:
         seen = (self._values, self._environments, self._gradients_off)
         return FunctionFacts(self.source, function, function, self.names, *seen, self.torch_version)
 
+    def about(self, statement: ast.stmt) -> FunctionFacts:
+        """The same facts about another statement of the function: what holds where that one is reached."""
+        seen = (self._values, self._environments, self._gradients_off)
+        found = FunctionFacts(
+            self.source, self.function, statement, self.names, *seen, self.torch_version, self._parents, self.variation
+        )
+        found.any_caller, found.calls = self.any_caller, self.calls
+        return found
+
     def is_traced(self, statement: ast.stmt) -> bool:
         """Whether a walk came to a statement."""
         return statement in self._environments

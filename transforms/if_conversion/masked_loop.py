@@ -67,6 +67,8 @@ class MaskedLoop(MaskedNames):
         self._counts: ast.stmt | None = None
         self._skips = ""
         """The mask of this iteration alone, once a `continue` was met."""
+        self._around = facts.about(loop)
+        """What holds in every iteration: a skipped one computes with what none that ran has asked anything of."""
         self._evaluated: list[ast.expr] = []
         self._head = ""
         """What the loop's own test makes of the mask."""
@@ -78,7 +80,7 @@ class MaskedLoop(MaskedNames):
             raise NotSelectableError(found.blockers[0])
         self.differences = [
             *self.predicates.differences,
-            *found.differences,
+            *may_raise(self._around, *self._evaluated),
             *gradient_differences(facts, loop, [self._evaluated]),
             Difference("evaluation", "all iterations run, the skipped ones in vain"),
         ]
@@ -259,7 +261,7 @@ class MaskedLoop(MaskedNames):
                 raise NotATensorError(blockers[0])
             if kept := kept_from_raising(self.facts, whole):
                 raise NotSelectableError(kept[0])
-            self.predicates.differences += may_raise(self.facts, whole)
+            self.predicates.differences += may_raise(self._around, whole)
         test = self.predicates.all_of([*static, *tests])
         test = test if is_atom(test) else f"({test})"
         if not self._device:
