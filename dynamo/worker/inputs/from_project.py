@@ -165,9 +165,9 @@ class Writer:
         if isinstance(value, Output):
             return value if self.open else None
         if isinstance(value, torch.Tensor):
-            return _tensor(value, cut)
+            return _table(value, is_setting=not self.open) or _tensor(value, cut)
         if type(value).__module__ == "numpy" and hasattr(value, "dtype"):
-            return _array(value, cut)
+            return _array(value, cut, is_setting=not self.open)
         if is_named_tuple(type(value)) and self._knows(type(value).__name__):
             parts = {n: self.written(item, None, n, cut) for n, item in value._asdict().items()}
             return None if None in parts.values() else Call(type(value).__name__, parts)
@@ -327,9 +327,32 @@ def _tensor(value: torch.Tensor, cut: Callable[[Any], Any]) -> Any:
     return made if value.dtype == torch.int64 else Source(f"{made.text()}.to({value.dtype})")
 
 
-def _array(value: Any, cut: Callable[[Any], Any]) -> Any:
+def _array(value: Any, cut: Callable[[Any], Any], *, is_setting: bool) -> Any:
     try:
-        written = _tensor(torch.as_tensor(value), cut)
+        tensor = torch.as_tensor(value)
+        written = _table(tensor, is_setting=is_setting) or _tensor(tensor, cut)
     except (TypeError, RuntimeError):
         return None
+    if is_setting and tensor.dim() == 0:
+        return Source(repr(value.item()))
     return None if written is None else Source(f"{render(written)}.numpy()")
+
+
+MOST_NUMBERS, MOST_FRACTIONS = 64, 16
+"""Numbers of a table that is written as it stands: whole ones, and others."""
+
+
+def _table(value: torch.Tensor, *, is_setting: bool) -> Source | None:
+    """A small tensor with its own numbers, where those mean more than their range does: sizes that a constructor is
+    given; of inputs, places in order from 0 on, such as offsets.
+    """
+    most = MOST_FRACTIONS if value.is_floating_point() else MOST_NUMBERS
+    plain = value.layout is torch.strided and not value.is_complex() and 0 < value.numel() <= most
+    if not plain or not (is_setting or _in_order(value)):
+        return None
+    return Source(f"torch.tensor({value.tolist()!r}, dtype={value.dtype})")
+
+
+def _in_order(value: torch.Tensor) -> bool:
+    whole = value.dim() == 1 and not value.is_floating_point() and value.dtype != torch.bool
+    return whole and int(value[0]) == 0 < int(value[-1]) and bool((value.diff() >= 0).all())

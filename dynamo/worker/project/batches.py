@@ -81,9 +81,7 @@ def _drawn(words: str, dims: list[str], resize: Callable[[int], int], more: int)
 
 def joining(scope: Scope) -> Any:
     """The one function of a file that joins samples, by its name; UNKNOWN where there is none, or several."""
-    while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
-        scope = scope.outer
-    found = [each for name, each in scope.names.items() if "collate" in name and isinstance(each, Function)]
+    found = [each for name, each in scope.of_module.names.items() if "collate" in name and isinstance(each, Function)]
     return found[0] if len(found) == 1 else UNKNOWN
 
 

@@ -74,7 +74,8 @@ class Calls(Expressions):
         if isinstance(value, (Layer, Batches, Function)) or value is UNKNOWN:
             return External(name, lambda *args, **kwargs: value) if self._keeps(value, name) else UNKNOWN
         if isinstance(value, Opened):
-            return External("open", lambda *args, **kwargs: value) if name in ("read", "__enter__") else UNKNOWN
+            opens = name in ("read", "__enter__", "open", "read_text")
+            return External("file.open", lambda *args, **kwargs: value) if opens else UNKNOWN
         if isinstance(value, Mapping) and name not in value and isinstance(found := value.home.get(name), Function):
             return self._as_method(found, value, value.home)
         if isinstance(value, dict) and name == "merge_from_file":
@@ -151,9 +152,7 @@ class Calls(Expressions):
         if name == "vars" and len(args) == 1:
             return self.attribute(args[0], "__dict__") if isinstance(args[0], Instance) else names_of(args[0])
         if name == "globals" and not args:
-            while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
-                scope = scope.outer
-            return Module(scope)
+            return Module(scope.of_module)
         if name in ("eval", "import_module") and args and isinstance(args[0], str):
             return self.imported(args[0]) if name != "eval" else self.value(ast.parse(args[0], mode="eval").body, scope)
         return self.invoke(UNKNOWN, args, kwargs)
@@ -196,7 +195,7 @@ class Calls(Expressions):
         if self.sampling and function.name in ("int", "float") and args == [UNKNOWN]:
             return function.value(1)  # some number of the data, such as a label
         made = externals.call(function, args, kwargs)
-        if isinstance(made, Opened) and not function.name.endswith("open"):
+        if isinstance(made, Opened) and not function.name.endswith(("open", "join")):
             return self.data(made)
         return made
 
@@ -230,15 +229,16 @@ class Calls(Expressions):
         """What a file of settings holds. Paths are those of the folder of the code, or of one above it. Where only the
         command line says which file it is, any of the project's will do.
         """
-        if not file.path:
-            return data_files.likeliest(self.root, file.endings, self.resize)
         folder = self.folder
-        for _ in range(4):
+        for _ in range(4 if file.path else 0):
             path = os.path.join(folder, file.path)
             if os.path.isfile(path):
                 return data_files.read(path, self.resize)
             folder = os.path.dirname(folder)
-        return UNKNOWN
+        found = data_files.of_name(self.root, file.path, self.resize) if file.somewhere else UNKNOWN
+        if found is UNKNOWN and (file.somewhere or not file.path):
+            return data_files.likeliest(self.root, file.endings, self.resize)
+        return found
 
     folder = ""
     """The folder of the file that is read."""

@@ -154,6 +154,13 @@ def likeliest(root: str, endings: tuple[str, ...], resize: Callable[[int], int])
     return next((data for data in found if isinstance(data, dict) and data), UNKNOWN)
 
 
+def of_name(root: str, name: str, resize: Callable[[int], int]) -> Any:
+    """What the project's file of settings holds whose path ends in a name; unknown where none or several do."""
+    ending = os.sep + os.path.normpath(name)
+    found = [path for path in settings_of(root) if path.endswith(ending)]
+    return read(found[0], resize) if len(found) == 1 else UNKNOWN
+
+
 def with_keys(
     path: str, fits: Callable[[dict[str, Any]], bool], resize: Callable[[int], int]
 ) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .values import UNKNOWN, Class, External, Function, Instance, Module, Scope, known
+from .values import UNKNOWN, Class, External, Function, Instance, Module, Scope, in_unknown_folder, known
 
 MOST_ITEMS = 64
 """Rounds of a loop, items of a comprehension."""
@@ -143,7 +143,7 @@ class Expressions:
 
     def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Any:
         parts = [self.value(v.value if isinstance(v, ast.FormattedValue) else v, scope) for v in node.values]
-        return "".join(map(str, parts)) if known(parts) else UNKNOWN
+        return "".join(map(str, parts)) if known(parts) else in_unknown_folder(parts)
 
     def _listcomp(self, node: Any, scope: Scope) -> Any:
         inner = Scope(scope.path, scope)
@@ -202,7 +202,7 @@ class Expressions:
 
     def operated(self, kind: type, left: Any, right: Any) -> Any:
         if left is UNKNOWN or right is UNKNOWN:
-            return UNKNOWN
+            return in_unknown_folder([left, right]) if kind in (ast.Div, ast.Add) else UNKNOWN
         numbers = [n for n in (left, right) if type(n) is int]
         if kind in (ast.Pow, ast.LShift) and any(abs(n) > MOST_ITEMS for n in numbers[-1:]):
             return UNKNOWN

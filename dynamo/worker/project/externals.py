@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .expressions import LARGEST
-from .values import UNKNOWN, External, Layer, Opened, known
+from .values import UNKNOWN, External, Layer, Opened, in_unknown_folder, known
 
 _PACKAGES = frozenset(
     "torch numpy math random itertools functools collections copy types operator argparse yaml json os sys pathlib"
@@ -45,6 +45,8 @@ _PLAIN = (
     int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, torch.Tensor, torch.device,
     torch.dtype, torch.Generator,
 )  # fmt: skip
+_OF_DATA = re.compile(r"torch\.(as_)?tensor|numpy\.(as)?array")
+"""What numbers are given to that are no sizes."""
 _HOLD_ANYTHING = frozenset(
     "list tuple len zip enumerate dict list.append list.insert list.extend dict.get dict.items dict.values"
     " dict.setdefault dict.update".split()
@@ -114,7 +116,7 @@ def plain_member(value: Any, name: str, resize: Callable[[int], int]) -> Any:
     if isinstance(value, torch.Tensor) and name in _MOVES:
         return External(name, lambda *args, **kwargs: _moved(value, args))
     if isinstance(value, os.PathLike) and name in ("open", "read_text"):
-        return External("open", lambda *args, **kwargs: Opened(str(value)))
+        return External("file.open", lambda *args, **kwargs: Opened(str(value)))
     if isinstance(value, os.PathLike) and not re.match(r"with_|relative_to|joinpath|resolve|absolute|exists|is_", name):
         return UNKNOWN
     if type(value).__module__ == "argparse" and name.startswith("parse_"):
@@ -158,14 +160,25 @@ def call(function: External, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return value(*args, **{n: v for n, v in kwargs.items() if n in ("default", "action", "dest", "nargs", "const")})
     if name == "functools.partial":
         return Layer(name, args, kwargs)
-    args = [arg.value if isinstance(arg, External) and arg.name in _BUILTINS else arg for arg in args]
+    args = list(map(_kind, args))
+    kwargs = {n: _kind(v) for n, v in kwargs.items()}
     if name in _MADE and len(args) > 1 and args[0] is UNKNOWN:
         args = [_BATCH, *args[1:]]
+    if name == "os.path.join" and not known(args):
+        return in_unknown_folder(args)
     if not known(args) or not known(kwargs):
         return value(*args, **kwargs) if name in _HOLD_ANYTHING else UNKNOWN
-    if name.startswith(("torch.", "numpy.", "Tensor.", "ndarray.")) and _elements(args) > LARGEST:
+    of_data = _OF_DATA.fullmatch(name) or (name.endswith("Tensor") and isinstance(args[0] if args else None, list))
+    sized = name.startswith(("torch.", "numpy.", "Tensor.", "ndarray.")) and not of_data
+    if sized and _elements(args) > LARGEST:
         return _hollow(name, args)
     return value(*args, **kwargs)
+
+
+def _kind(value: Any) -> Any:
+    """A class of numbers, or of what holds them, as it is: `int`, `numpy.float32`."""
+    named = isinstance(value, External) and (value.name in _BUILTINS or value.name.startswith("numpy."))
+    return value.value if named else value
 
 
 def _may(name: str) -> bool:
@@ -211,8 +224,9 @@ def _read(args: list[Any], endings: tuple[str, ...]) -> Any:
 
 def opened(path: Any, endings: tuple[str, ...] = Opened("").endings) -> Opened:
     """The file of a path, which may not be known, or be open already."""
-    path = path.path if isinstance(path, Opened) else path if isinstance(path, (str, os.PathLike)) else ""
-    return Opened(os.fspath(path), endings)
+    if isinstance(path, Opened):
+        return Opened(path.path, endings, somewhere=path.somewhere)
+    return Opened(os.fspath(path) if isinstance(path, (str, os.PathLike)) else "", endings)
 
 
 def defaults(parser: Any, *, known_only: bool) -> Any:

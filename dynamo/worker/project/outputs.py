@@ -50,7 +50,8 @@ def given(node: ast.expr, scope: Scope, value: Value, is_module: Callable[[Insta
             if node.func.attr in _MOVES:
                 return whole
             return _part(whole, Done(node.func.attr, args, named)) if known([args, named]) else UNKNOWN
-        function = value(node.func, scope) if isinstance(node.func, (ast.Name, ast.Attribute)) else UNKNOWN
+        is_place = isinstance(node.func, (ast.Name, ast.Attribute, ast.Subscript))
+        function = value(node.func, scope) if is_place else UNKNOWN
         return Output(function.cls) if isinstance(function, Instance) and is_module(function) else value(node, scope)
 
     return read(node)

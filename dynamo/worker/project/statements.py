@@ -90,8 +90,10 @@ class Statements(Calls):
 
     def bind(self, target: ast.expr, value: Any, scope: Scope) -> None:
         if isinstance(target, ast.Name):
-            scope.names[target.id] = value
-            scope.outputs.pop(target.id, None)
+            home = scope.declared.get(target.id, scope)
+            if home is scope or value is not UNKNOWN:  # what another call has told of it stays
+                home.names[target.id] = value
+                home.outputs.pop(target.id, None)
         elif isinstance(target, ast.Attribute):
             owner = self.value(target.value, scope)
             if isinstance(owner, Instance):
@@ -135,6 +137,18 @@ class Statements(Calls):
     def _s_annassign(self, node: ast.AnnAssign, scope: Scope) -> None:
         if node.value is not None:
             self.bind(node.target, self.value(node.value, scope), scope)
+
+    def _s_global(self, node: ast.Global, scope: Scope) -> None:
+        if scope is not scope.of_module:
+            scope.declared.update(dict.fromkeys(node.names, scope.of_module))
+
+    def _s_nonlocal(self, node: ast.Nonlocal, scope: Scope) -> None:
+        for name in node.names:
+            around = scope.outer
+            while around is not None and name not in around.names:
+                around = around.outer
+            if around is not None:
+                scope.declared[name] = around
 
     def _s_augassign(self, node: ast.AugAssign, scope: Scope) -> None:
         old, value = self.value(_loaded(node.target), scope), self.value(node.value, scope)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import os
 import types
 from typing import Any
 
@@ -33,11 +34,23 @@ class Scope:
         self.names: dict[str, Any] = {}
         self.outputs: dict[str, Any] = {}
         """What a module gave, by the name that is unknown for it."""
+        self.declared: dict[str, Scope] = {}
+        """Where a name is kept that a function calls `global` or `nonlocal`."""
 
     def get(self, name: str) -> Any:
+        if name in self.declared:
+            return self.declared[name].get(name)
         if name in self.names:
             return self.names[name]
         return UNKNOWN if self.outer is None else self.outer.get(name)
+
+    @property
+    def of_module(self) -> Scope:
+        """That of the module around it; the outermost one of all has the builtins."""
+        scope = self
+        while scope.outer is not None and scope.outer.outer is not None:
+            scope = scope.outer
+        return scope
 
     def output(self, name: str) -> Any:
         """What a module gave that a name is unknown for; None where it gave none."""
@@ -189,11 +202,27 @@ class Batches:
 
 
 class Opened:
-    """A file of the project that is read: `path` is "" where it cannot be told, and ends in one of `endings`."""
+    """A file of the project that is read: `path` is "" where it cannot be told, and ends in one of `endings`;
+    `somewhere` is whether only the end of its path is known.
+    """
 
-    def __init__(self, path: str, endings: tuple[str, ...] = (".json", ".yaml", ".yml", ".toml")) -> None:
+    def __init__(
+        self, path: str, endings: tuple[str, ...] = (".json", ".yaml", ".yml", ".toml"), *, somewhere: bool = False
+    ) -> None:
         self.path = path
         self.endings = endings
+        self.somewhere = somewhere
+
+
+def in_unknown_folder(parts: list[Any]) -> Any:
+    """The file of settings that joined parts of a path name, where the folder cannot be told and the name can; else
+    UNKNOWN.
+    """
+    after = len(parts) - next((n for n, part in enumerate(reversed(parts)) if part is UNKNOWN), len(parts))
+    rest = [part.strip("/") for part in parts[after:] if isinstance(part, str)]
+    found = Opened("/".join(rest), somewhere=True)
+    named = len(rest) == len(parts) - after and os.path.splitext(found.path)[1] in found.endings
+    return found if named else UNKNOWN
 
 
 def is_named_tuple(value: Any) -> bool:
