@@ -304,4 +304,139 @@ class Net(nn.Module):
         "synthesised",
         "Net()(torch.randint(0, 7, (2, 5, 5)))",
     ),
+    "settings that a function keeps for the whole module, from a file in a folder that is not known": Read(
+        {
+            "model.py": _LAYERS,
+            "run.py": """
+import argparse, json, os
+from model import Net
+settings = None
+class Settings(dict):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.__dict__ = self
+def use():
+    return Net(settings)
+def main():
+    global settings
+    args = argparse.ArgumentParser()
+    args.add_argument("--weights", required=True)
+    path = os.path.join(os.path.dirname(args.parse_args().weights), "small.json")
+    with open(path) as file:
+        settings = Settings(json.loads(file.read()))
+    use()
+main()
+""",
+            "a/config.json": '{"ins": [9, 8], "outs": [8, 7], "act": "relu"}',
+            "b/small.json": '{"ins": [6, 4], "outs": [4, 2], "act": "tanh"}',
+        },
+        "as in run.py",
+        _MADE,
+    ),
+    "sizes in an array, places in order": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self, rows, width):
+        super().__init__()
+        self.bags = nn.ModuleList([nn.EmbeddingBag(int(rows[n]), width, mode="sum") for n in range(rows.size)])
+    def forward(self, starts, words):
+        return sum(bag(words[n], starts[n]) for n, bag in enumerate(self.bags))
+""",
+            "train.py": """
+import numpy as np
+import torch
+from model import Net
+rows = np.fromstring("64-48-40-32-24-20", dtype=int, sep="-")
+net = Net(rows, 4)
+starts, words = [], []
+for size in rows:
+    starts.append(torch.tensor([0, 3, 4, 5, 7, 9, 16, 17, 18, 19]))
+    words.append(torch.from_numpy(np.random.randint(0, size, 20).astype(np.int64)))
+net(starts, words)
+""",
+        },
+        "as in train.py",
+        "Net(torch.tensor([64, 48, 40, 32, 24, 20], dtype=torch.int64).numpy(), 4)([torch.tensor([0, 3, 4, 5, ",
+    ),
+    "dimensions that are made into one": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.layer = nn.Conv2d(3, 2, 3), nn.Conv1d(6, 2, 1)
+    def forward(self, clips, later, rows):
+        B, T = clips.shape[:2]
+        seen = self.conv(clips.flatten(0, 1)).view(B, T, -1)
+        b, t, c, h, w = later.shape
+        more = self.conv(later.view(b * t, c, h, w)).mean() + self.layer(rows.reshape(-1, *rows.shape[2:])).mean()
+        return seen.mean() + more
+"""
+        },
+        "synthesised",
+        "Net()(torch.randn(2, 5, 3, 32, 32), torch.randn(2, 5, 3, 32, 32), torch.randn(2, 5, 6, 32))",
+    ),
+    "an argument that only settings make needful": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.speakers = nn.Conv1d(4, 6, 3), nn.Embedding(5, 6)
+    def forward(self, x, who=None):
+        return self.layer(x) + self.speakers(who).unsqueeze(-1)
+"""
+        },
+        "synthesised",
+        "Net()(torch.randn(2, 4, 32), who=torch.randint(0, 5, (2",
+    ),
+    "an argument is kept before it is indexed": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes = sizes
+        self.build()
+    def build(self):
+        self.first = nn.Linear(self.sizes[0], self.sizes[-1])
+    def forward(self, x):
+        return self.first(x)
+"""
+        },
+        "synthesised",
+        "](torch.randn(2, ".replace("]", "])"),
+    ),
+    "models in a table, one behind the other": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Body(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(3, 4, 3, 2, 1), nn.Conv2d(4, 6, 3, 2, 1)
+    def forward(self, x):
+        x = self.one(x)
+        return [x, self.two(x)]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Conv2d(6, 4, 1)
+    def forward(self, seen):
+        return seen[0] + F.interpolate(self.up(seen[-1]), scale_factor=2)
+""",
+            "train.py": """
+import model
+class Trainer:
+    def __init__(self, loader):
+        self.models = {"body": model.Body(), "head": model.Net()}
+        self.loader = loader
+    def step(self, images):
+        seen = self.models["body"](images)
+        return self.models["head"](seen)
+""",
+        },
+        "as in train.py",
+        "Net()([torch.randn(2, 4, 16, 16), torch.randn(2, 6, 8, 8)])",
+    ),
 }

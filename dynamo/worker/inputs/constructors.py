@@ -131,6 +131,9 @@ def _each(
         yield making({}, small, settings.arguments, Making("", [], f"as in {settings.path}"))
     for sizes in _WAYS:
         yield making(sizes, small, {})
+    wanted = [p.name for p in parameters if p.default is p.empty]
+    for each in [n for n in wanted if n in found and found[n].is_sequence and not _OF_LAYERS.search(n)]:
+        yield making({}, small, {each: "(4, 4)"})  # sides that no window is larger than
     for parameter in parameters:
         for other in configs.others(parameter, found.get(parameter.name, Use()), target, module):
             yield making({}, small, {parameter.name: other})

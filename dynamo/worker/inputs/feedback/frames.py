@@ -46,7 +46,7 @@ _PURE = (
 _ASKED = frozenset({"size", "dim", "ndimension", "numel", "len", "int", "min", "max", "tuple", "list"})
 """What may be called to evaluate a side of a comparison again."""
 MOST_LINES = 50_000
-_TORCH = os.path.dirname(torch.__file__)
+TORCH = os.path.dirname(torch.__file__)
 
 
 class Compared:
@@ -217,7 +217,7 @@ def inner(error: BaseException) -> list[tuple[list[ast.stmt], dict[str, Any]]]:
     trace = error.__traceback__
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        around = _statements(path, trace.tb_lineno) if not path.startswith(_TORCH) else []
+        around = _statements(path, trace.tb_lineno) if not path.startswith(TORCH) else []
         if around:
             found.append((around, {**trace.tb_frame.f_globals, **trace.tb_frame.f_locals}))
         trace = trace.tb_next
@@ -232,7 +232,7 @@ def reached(error: BaseException) -> Reached:
     found = []
     trace = error.__traceback__
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith(_TORCH):
+        if not trace.tb_frame.f_code.co_filename.startswith(TORCH):
             found.append(trace.tb_lineno)
         trace = trace.tb_next
     return tuple(found)

@@ -84,7 +84,8 @@ def speaks_of(error: BaseException, name: str) -> bool:
     trace = error.__traceback__
     lines = []
     while trace is not None:
-        lines.append(linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        if not (path := trace.tb_frame.f_code.co_filename).startswith(frames.TORCH):
+            lines.append(linecache.getline(path, trace.tb_lineno))
         trace = trace.tb_next
     return any(re.search(rf"\b{name}\b(?!\s*=)", line) for line in lines[-3:])
 

@@ -68,6 +68,25 @@ def integer(node: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def of_shape(ref: Ref, index: Any) -> Value:
+    """`x.shape[1]`, and what lies between two dimensions or behind one: `x.shape[:2]`, `x.shape[2:]`."""
+    number = integer(index)
+    if number is not None:
+        ref.has_axis(number)
+        return usage.SizeOf(ref, number)
+    if not isinstance(index, ast.Slice) or index.step is not None:
+        return None
+    lower, upper = (0 if each is None else integer(each) for each in (index.lower, index.upper))
+    if lower is None or upper is None or (index.upper is None and lower >= 0):
+        ref.has_least(lower or 0)
+        return usage.Rest(ref, lower) if lower is not None and index.upper is None else None
+    last = 0 if index.upper is None else upper
+    if (lower < 0) is not (last < 0 or index.upper is None) or last <= lower:
+        return None
+    ref.has_axis(lower if lower < 0 else last - 1)
+    return tuple(usage.SizeOf(ref, axis) for axis in range(lower, last))
+
+
 def picked(base: Ref, index: Any, value: Value, counted: set[str]) -> Value:
     """`x[0]`, and `x[order]`, which has the rows of `x`; `counted` are names that loops bind."""
     number = integer(index)

@@ -15,7 +15,7 @@ import torch
 
 from . import definitions, indexing, layers, moves, operations, usage
 from .definitions import definition_of, globals_of, parameters_of
-from .usage import Known, Ref, ShapeOf, SizeOf, Unbound, Use, Value
+from .usage import Known, Reading, Ref, ShapeOf, SizeOf, Unbound, Use, Value
 
 DEEPEST = 8
 MOST_STEPS = 20_000
@@ -37,21 +37,14 @@ def uses(function: Any, instance: Any, sides: tuple[int, ...], *, of_tensors: bo
         else:
             found[argument] = Use()
             names[argument] = Ref(found[argument])
-    _Reader(_Budget(sides, of_tensors), names, globals_of(function), 0).block(definition.body)
+    _Reader(Reading(sides, MOST_STEPS, of_tensors=of_tensors), names, globals_of(function), 0).block(definition.body)
     return found
-
-
-class _Budget:
-    def __init__(self, sides: tuple[int, ...], of_tensors: bool) -> None:
-        self.sides = sides
-        self.tensor = torch.Tensor if of_tensors else object
-        self.steps = MOST_STEPS
 
 
 class _Reader:
     """Follows values through one function's body."""
 
-    def __init__(self, budget: _Budget, names: dict[str, Value], around: dict[str, Any], depth: int) -> None:
+    def __init__(self, budget: Reading, names: dict[str, Value], around: dict[str, Any], depth: int) -> None:
         self.budget = budget
         self.names = names
         self.around = around
@@ -116,6 +109,8 @@ class _Reader:
         elif isinstance(target, (ast.Tuple, ast.List)):
             for item, part in zip(target.elts, self._parts(value, target.elts)):  # noqa: B905
                 self._bind(item, part)
+        elif isinstance(target, ast.Attribute) and isinstance(owner := self.value(target.value), Known):
+            self.budget.keep(owner.value, target.attr, value)
 
     def _parts(self, value: Value, targets: list[Any]) -> list[Value]:
         nothing: list[Value] = [None] * len(targets)
@@ -227,6 +222,8 @@ class _Reader:
     def _attribute(self, node: Any) -> Value:
         base = self.value(node.value)
         if isinstance(base, Known):
+            if (kept := self.budget.kept.get((id(base.value), node.attr))) is not None:
+                return kept
             try:
                 found = getattr(base.value, node.attr)
             except Exception:
@@ -262,9 +259,7 @@ class _Reader:
             return Known(base.value[known.value]) if table else None
         number = indexing.integer(index)
         if isinstance(base, ShapeOf):
-            if number is not None:
-                base.ref.has_least(number + 1 if number >= 0 else -number)
-            return None if number is None else SizeOf(base.ref, number)
+            return indexing.of_shape(base.ref, index)
         several = self.side_by_side.get(index.id) if isinstance(index, ast.Name) else None
         if isinstance(base, Known):
             return indexing.first_layer(base.value) if number is not None or several is not None else None
@@ -322,7 +317,7 @@ class _Reader:
                 return None
             base.use.optional.add(key)
             return Ref(base.use.keys.setdefault(key, Use()))
-        known, found = moves.moved(base, node)
+        known, found = moves.moved(base, node, arguments)
         if known:
             return found
         if not hasattr(self.budget.tensor, name) and not base.back:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .shapes import Tensor
+import torch
+
+from .shapes import LENGTH, Tensor
 
 Back = Callable[[Any], Any]
 """From the shape of what was made of a parameter to the shape that the parameter must have; None where none will do."""
@@ -141,6 +143,14 @@ class SizeOf:
             self.ref.use.sizes.setdefault(self.axis, number)
 
 
+class Rest:
+    """`x.shape[2:]` of a value: the sizes of its dimensions from one on."""
+
+    def __init__(self, ref: Ref, axis: int) -> None:
+        self.ref = ref
+        self.axis = axis
+
+
 class Unbound:
     """`x.unbind(axis)`, whose parts are told by what they are bound to."""
 
@@ -157,7 +167,25 @@ class Known:
 
 
 Value = Any
-"""`Ref`, `ShapeOf`, `SizeOf`, `Unbound`, `Known`, a tuple of values, or None: anything that nothing is known about."""
+"""`Ref`, `ShapeOf`, `SizeOf`, `Rest`, `Unbound`, `Known`, a tuple of values, or None: anything that nothing is
+known about.
+"""
+
+
+class Reading:
+    """What all functions share that are read for the sake of one: what is left to read, what objects keep."""
+
+    def __init__(self, sides: tuple[int, ...], steps: int, *, of_tensors: bool) -> None:
+        self.sides = sides
+        self.tensor = torch.Tensor if of_tensors else object
+        self.steps = steps
+        self.kept: dict[tuple[int, str], Ref] = {}
+        """The parameters that an object, by its identity, keeps as an attribute."""
+
+    def keep(self, owner: Any, name: str, value: Value) -> None:
+        self.kept.pop((id(owner), name), None)
+        if isinstance(value, Ref):
+            self.kept[id(owner), name] = value
 
 
 def transposed(one: int, other: int) -> Back:
@@ -222,6 +250,16 @@ def column(axis: int, count: int) -> Back:
     back = inserted(axis, count)
     back.of_indices = lambda shape: (*shape[:axis], count)  # type: ignore[attr-defined]
     return back
+
+
+def merged(axis: int, more: int) -> Back:
+    """Back from a dimension that so many more were made into."""
+
+    def back(shape: Any) -> Any:
+        at = axis if axis >= 0 else len(shape) + axis
+        return (*shape[: at + 1], *[LENGTH] * more, *shape[at + 1 :]) if 0 <= at < len(shape) else None
+
+    return keeping(back, -more)
 
 
 def last_of_two(shape: Any) -> Any:
