@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Iterable, Sequence
@@ -61,6 +62,7 @@ def install(
         mender.begin(lambda path: targets.hold("", path), program)
     importer.install()
     importer.after("torch._dynamo", lambda: _prepare_compiling(importer, specialise))
+    importer.after("torch.export._trace", lambda: _prepare_exporting(importer))
     return importer
 
 
@@ -82,6 +84,11 @@ def _prepare_compiling(importer: Importer, specialise: bool) -> None:
         importer.mend_before(importlib.import_module("graphmend.runtime.first_frame").before_frames)
     except (AttributeError, ImportError):  # a torch that is not known
         importer.mend_at_once()
+
+
+def _prepare_exporting(importer: Importer) -> None:
+    with contextlib.suppress(AttributeError, ImportError):
+        importlib.import_module("graphmend.runtime.first_frame").before_exports(importer.mend_waiting)
 
 
 def _install_switches(importer: Importer, specialise: bool) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -108,6 +109,10 @@ class Importer(MendingFinder):
         if (text := _text(data)) is not None:
             self._loaded.add(path, text, code)
 
+    def ran(self, path: str) -> None:
+        """A file's module has run to its end."""
+        self._loaded.ran(path)
+
     def defers(self) -> bool:
         """Is the mending of a module that is imported now put off until a frame is compiled?"""
         return self._defers and not self._compiles()
@@ -122,18 +127,26 @@ class Importer(MendingFinder):
         """Mends what was put off."""
         if not self.report.waiting:
             return
-        with self._turn, self._loaded.looked_through_once():
+        with self._turn, self._loaded.together():
             for path in self._mender.in_order([*self.report.waiting]):
-                text = self.report.waiting[path]
+                if (text := self.report.waiting.get(path)) is None:
+                    continue  # a signal handler has compiled something meanwhile
                 code, outcome = self._known(text, path)
                 if code is not None:
                     outcome = self._replaced(path, text, code, outcome)
                 self._add(text, path, outcome)
-                del self.report.waiting[path]
+                if self.report.waiting.get(path) == text:  # it was not loaded anew meanwhile
+                    del self.report.waiting[path]
 
     def mend_before(self, frames: Callable[[Callable[[], object]], Callable[[], bool]]) -> None:
         """Mends what was put off each time that `frames` says so, whose result tells whether frames are traced now."""
         self._compiles = frames(self.mend_waiting)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """A thread that had the turn is not there in a child."""
+        self._turn = threading.RLock()
 
     def mend_at_once(self) -> None:
         """Puts nothing off from now on."""
@@ -292,6 +305,7 @@ class MendingLoader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
         self._executes = True
         super().exec_module(module)
+        self._importer.ran(self.path)
 
     @_part_of_the_import_system
     def get_code(self, fullname: str) -> CodeType | None:

@@ -14,7 +14,7 @@ import gc
 import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 #: what must stay for a function's callers and its closure
@@ -116,53 +116,28 @@ def _check(old: CodeType, new: CodeType) -> None:
 # What is loaded
 
 
-def functions_of(paths: Collection[str], modules: Iterable[ModuleType]) -> dict[str, list[FunctionType]]:
+def functions_of(paths: Collection[str]) -> dict[str, list[FunctionType]]:
     """The functions that were made from these files, wherever they are held, by path."""
-    found: dict[int, FunctionType] = {}
-    for value in gc.get_objects():
-        if type(value) is FunctionType and value.__code__.co_filename in paths:
-            found[id(value)] = value
-    # `gc.freeze` takes what is there out of the collector's sight
-    frozen = modules if gc.get_freeze_count() else ()
-    found |= {id(function): function for function in _reached(paths, frozen)}
     by_path: dict[str, list[FunctionType]] = {}
-    for function in found.values():
-        by_path.setdefault(function.__code__.co_filename, []).append(function)
+    for value in _all_objects():
+        if type(value) is FunctionType and value.__code__.co_filename in paths:
+            by_path.setdefault(value.__code__.co_filename, []).append(value)
     return by_path
 
 
-def _reached(paths: Collection[str], modules: Iterable[ModuleType]) -> Iterator[FunctionType]:
-    """The functions of files that can be reached from modules: by name, in classes, wrapped, or in closures."""
-    seen: set[int] = set()
-    stack: list[Any] = [value for module in modules for value in list(vars(module).values())]
-    while stack:
-        value = stack.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, FunctionType):
-            if value.__code__.co_filename in paths:
-                yield value
-            stack += _contents(value)
-        elif isinstance(value, type):
-            stack += [v for v in vars(value).values() if not isinstance(v, type) or v.__module__ == value.__module__]
-        elif isinstance(value, (staticmethod, classmethod)):
-            stack.append(value.__func__)
-        elif isinstance(value, property):
-            stack += [value.fget, value.fset, value.fdel]
-        if isinstance(wrapped := getattr(value, "__dict__", {}).get("__wrapped__"), FunctionType):
-            stack.append(wrapped)
-
-
-def _contents(function: FunctionType) -> Iterator[Any]:
-    """The functions that a closure holds."""
-    for cell in function.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not set yet
-            continue
-        if isinstance(content, FunctionType):
-            yield content
+def _all_objects() -> Iterable[Any]:
+    """All that may hold others. No object is asked for anything: one that is made when it is needed stays unmade."""
+    objects = gc.get_objects()
+    if not gc.get_freeze_count():
+        return objects
+    # `gc.freeze` takes what is there out of the collector's sight, and not what that refers to
+    found = {id(value): value for value in (*objects, *sys.modules.values(), *sys._current_frames().values())}
+    news = list(found.values())
+    while news:
+        reached = {id(value): value for value in gc.get_referents(*news) if gc.is_tracked(value)}
+        news = [value for key, value in reached.items() if key not in found]
+        found |= reached
+    return found.values()
 
 
 def _stay_skipped(function: FunctionType) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType
 
 
 class LoadedModules:
@@ -13,22 +12,30 @@ class LoadedModules:
 
     def __init__(self) -> None:
         self._codes: dict[str, list[tuple[str, CodeType]]] = {}
-        self._functions: dict[str, list[FunctionType]] | None = None
+        self._newest: dict[str, dict[CodeType, CodeType]] = {}
+        """By path: what functions get in place of the code that they have, since the file was loaded last."""
+        self._put_off: set[str] | None = None
+        """The files whose functions get their code later, together."""
 
     def __contains__(self, path: str) -> bool:
         return path in self._codes
 
     def add(self, path: str, text: str, code: CodeType) -> None:
+        self._newest.pop(path, None)  # a function that stays as it was in a new text may be mended otherwise
         self._codes.setdefault(path, []).append((text, code))
 
     @contextlib.contextmanager
-    def looked_through_once(self) -> Iterator[None]:
-        """Functions are looked for once for all that is replaced meanwhile: that goes through all objects there are."""
-        self._functions = self._found(*self._codes)
+    def together(self) -> Iterator[None]:
+        """All that is replaced meanwhile gets its code at the end: functions that other threads have made by then as
+        well. To look for them goes through all objects there are.
+        """
+        paths: set[str] = set()
+        self._put_off = paths
         try:
             yield
         finally:
-            self._functions = None
+            self._put_off = None
+            self._swap(*paths)
 
     def replace(self, path: str, text: str, code: CodeType) -> None:
         """Gives the functions of a file, as far as they come from this text of it, another code.
@@ -42,13 +49,22 @@ class LoadedModules:
         for of, old in known:
             if of == text:
                 codes |= code_swap.replacements(old, code)
-        functions = self._functions if self._functions is not None else self._found(path)
-        code_swap.swap(functions.get(path, ()), codes)
+        before = self._newest.get(path, {})
+        self._newest[path] = {old: codes.get(now, now) for old, now in before.items()} | codes
         self._codes[path] = [(of, code if of == text else old) for of, old in known]
+        if self._put_off is not None:
+            self._put_off.add(path)
+        else:
+            self._swap(path)
 
-    @staticmethod
-    def _found(*paths: str) -> dict[str, list[FunctionType]]:
+    def ran(self, path: str) -> None:
+        """The module of a file has run to its end: it may have been mended in the middle of that."""
+        if self._newest.get(path):
+            self._swap(path)
+
+    def _swap(self, *paths: str) -> None:
         from graphmend.importer.code import code_swap
 
-        modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) in paths]
-        return code_swap.functions_of(frozenset(paths), modules)
+        functions = code_swap.functions_of(paths) if paths else {}
+        for path, found in functions.items():
+            code_swap.swap(found, self._newest[path])

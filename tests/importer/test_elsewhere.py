@@ -76,6 +76,6 @@ def test_what_is_more_than_bodies_is_left(tmp_path: Path) -> None:
             replacements(before, compile(mended, path, "exec", dont_inherit=True))
     codes = replacements(before, compile(HELPER.replace("value - 1", "value - 2"), path, "exec", dont_inherit=True))
     assert list(codes) == [code]
-    assert swap(functions_of({path}, [])[path], codes) == 1
+    assert swap(functions_of({path})[path], codes) == 1
     assert helper.note(-1) == -3
     sys.modules.pop("gm_helper", None)
