@@ -84,6 +84,7 @@ from graphmend.transforms.rewrites.torch_api import (
     fullgraph,
     gradient_flags,
     name_argument,
+    numpy_form,
     order_by_key,
     torch_form,
 )
@@ -148,6 +149,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM205",
         (
             torch_form.rewrite,
+            numpy_form.rewrite,
             order_by_key.rewrite,
             by_key.rewrite,
             keep_tensor.rewrite,

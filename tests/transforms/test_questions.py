@@ -24,7 +24,7 @@ from graphmend.transforms.mend import mend_all
 from graphmend.transforms.questions import QUESTIONS, Question, UndeclaredQuestionError, answers, asking, kept
 from graphmend.transforms.rewrites.answers import asks, offer
 
-IMPORTS = "import copy, functools, gc, importlib, itertools, math, os, random, time, warnings\n"
+IMPORTS = "import copy, functools, gc, importlib, itertools, math, numpy, os, random, time, warnings\n"
 
 
 def examples() -> Iterator[str]:

@@ -20,12 +20,7 @@ from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
-from graphmend.transforms.legality.numbers.as_tensors import (
-    OVERFLOW,
-    PROMOTES,
-    UNORDERED,
-    holds,
-)
+from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.returned import Returned
@@ -276,6 +271,9 @@ class ScalarUses(Returned):
         elif name == "torch.arange" and self.rewrites and dtype_kind(dtype) == "int" and fills_slice(self.facts, call):
             self.asks.append(call)
             return
+        elif name == "torch.arange" and self.rewrites and (moved := self._moved(call, node, dtype)):
+            self._becomes(call, moved)
+            return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
         else:
@@ -283,6 +281,9 @@ class ScalarUses(Returned):
         given = self.facts.value(call)
         if tensor_in(given) is None and not isinstance(given, Container):  # several tensors, as `topk` gives
             self._follow(call, dtype)
+
+    def _moved(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> counterparts.Result | None:
+        return counterparts.moved_range(call, node, dtype, lambda n: number_type(self.facts, n) == "int")
 
     # The greater of two
 

@@ -5,7 +5,8 @@ tensor stands for the number. Measured with torch 2.13.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from graphmend.analysis.lattice.values import dtype_kind
@@ -152,6 +153,8 @@ def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
         suffix = "" if dtype_kind(dtype) == "float" else ".double()"
         form = Counterpart(call.args[0], f"{suffix} ** {exponent}")
         return Result(dtype if not suffix else "float64", (POWER, raises), form, dtype != "float64")
+    if last == "isclose":
+        return _close(call, dtype)
     if last not in MATH or len(call.args) != 1 or call.keywords:
         return None
     found: list[Difference] = []
@@ -169,6 +172,21 @@ def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     suffix = ".long()" if last in WHOLE else ""
     form = Counterpart(call.args[0], suffix, RENAMED.get(last, last))
     return Result(result, tuple(found), form, dtype != "float64")
+
+
+def _close(call: ast.Call, dtype: Hashable) -> Result | None:
+    """`math.isclose(s, 1.0)`, of a number and one that is written out."""
+    given = {k.arg: constant(k.value) for k in call.keywords}
+    other, relative, absolute = constant(call.args[-1]), given.pop("rel_tol", 1e-9), given.pop("abs_tol", 0.0)
+    numbers = [n for n in (other, relative, absolute) if isinstance(n, (int, float)) and math.isfinite(n)]
+    if len(call.args) != 2 or given or len(numbers) < 3 or min(numbers[1:]) < 0 or dtype_kind(dtype) != "float":
+        return None
+    of, rel, least = (float(n) for n in numbers)
+    allowed = f"({{number}}.abs().clamp(min={abs(of)!r}) * {rel!r}).clamp(min={least!r})"
+    text = f"((({{number}} - {of!r}).abs() <= {allowed}) & {{number}}.isfinite())"
+    found = () if dtype == "float64" else (PRECISION,)
+    form = Counterpart(call, formula=text, parts=(("number", call.args[0]),))
+    return Result("bool", found, form, dtype != "float64")
 
 
 def of_numpy(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
@@ -288,3 +306,27 @@ def statistic(call: ast.Call, last: str, dtype: Hashable) -> Result:
     rounding = Difference("rounding", f"torch adds in another order than `{last}`")
     wide = dtype if dtype_kind(dtype) == "float" else "float64"
     return Result(wide, (rounding,), Counterpart(call.args[0], suffix, "stack"), dtype != "float64")
+
+
+_DEVICE = Difference("exception", "a number out of a tensor on another device than the range raises")
+
+
+def moved_range(call: ast.Call, node: ast.expr, dtype: Hashable, is_whole: Callable[[ast.expr], bool]) -> Result | None:
+    """`torch.arange(s, s + n)` is `torch.arange(n) + s`, of a Python number n; None for other ranges."""
+    options = {k.arg: k.value for k in call.keywords}
+    if len(call.args) != 2 or set(options) - {"device"} or dtype_kind(dtype) != "int":
+        return None
+    match call.args:
+        case [ast.Name(id=name), ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=length)] if left == name:
+            pass
+        case [ast.Name(id=name), ast.BinOp(left=length, op=ast.Add(), right=ast.Name(id=right))] if right == name:
+            pass
+        case _:
+            return None
+    if node not in call.args or not is_whole(length):
+        return None
+    device = ", device={device}" if "device" in options else ""
+    text = f"(torch.arange({{length}}{device}) + {{start}})"
+    parts = (("length", length), ("start", call.args[0]), *options.items())
+    form = Counterpart(call, formula=text, parts=tuple((n or "", p) for n, p in parts))
+    return Result("int64", (_DEVICE,), form)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class
 from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
@@ -115,7 +116,7 @@ class _Deferral:
             case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
                 return self._call(self._operator(_OPERATORS[type(op)]), [operand])
             case ast.Subscript(value=value, slice=index) if not any(isinstance(n, ast.Slice) for n in ast.walk(index)):
-                if not self._breaks(value):
+                if not self._breaks(value) and not self._holds_literals(value):
                     raise NotCarriedError(self._short(node))
                 return self._call(self._operator("getitem"), [value, index])
             case ast.IfExp(test=test, body=body, orelse=orelse) if _chosen_by_tensor(self.facts, node):
@@ -131,6 +132,13 @@ class _Deferral:
                     raise NotCarriedError(self._short(node))
                 return self.code.text(node, {v: self._argument(v) for v in values})
         raise NotCarriedError(self._short(node))
+
+    def _holds_literals(self, node: ast.expr) -> bool:
+        """Is an expression a list or tuple of texts and numbers that is written out, and stays as it is?"""
+        display = display_of(self.facts, node)
+        if not isinstance(display, (ast.List, ast.Tuple)):
+            return False
+        return all(isinstance(e, ast.Constant) or constant(e) is not None for e in display.elts)
 
     def _is_ready(self, node: ast.expr) -> bool:
         """Can the side of a choice be had although it is not taken: nothing is computed for it, and it is no tensor,

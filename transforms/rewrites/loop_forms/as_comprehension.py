@@ -1,4 +1,4 @@
-"""Write what `map` takes out of tensors as the comprehension that it is.
+"""Write what `map` and `filter` ask of tensors as the comprehension that it is.
 
 Before:
     low, high = map(float, bounds)
@@ -7,8 +7,8 @@ After:
     low, high = [float(bound) for bound in bounds]
 
 Legal when:
-    a conversion to a Python number, or a lambda that only computes, is mapped over one iterable. Where all of it is
-    taken at once, it is a list; elsewhere a generator, which asks as late as `map` does.
+    a conversion to a Python number, or a lambda that only computes, is called with each element of one iterable. Where
+    all of it is taken at once, it is a list; elsewhere a generator, which asks as late as `map` does.
 
 Differs in:
     nothing: the same is asked of the same elements, in the same order. It is written for the mends of numbers, and
@@ -42,8 +42,9 @@ _THROUGH = ("builtins.sum", "builtins.max", "builtins.min")
 
 @asks("effects", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    around = (n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr))
-    call = next((c for n in around if (c := called(facts, n, "builtins.map"))), None)
+    inside = facts.node.args[:1] if isinstance(facts.node, ast.Call) else []
+    around = (n for n in (*inside, facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr))
+    call = next((c for n in around if (c := called(facts, n, "builtins.map", "builtins.filter"))), None)
     if call is None or len(call.args) != 2 or call.keywords or isinstance(call.args[1], ast.Starred):
         return None
     function, iterable = call.args
@@ -55,6 +56,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, found[0])
     element, name = clause
     text = f"{element} for {name} in {code.operand(iterable)}"
+    if called(facts, call, "builtins.filter"):
+        text = f"{name} for {name} in {code.operand(iterable)} if {element}"
     whole, brackets = _taken(facts, call)
     new = f"{brackets[0]}{text}{brackets[1]}"
     title = "write the map as a comprehension"
