@@ -9,7 +9,7 @@ After:
 
 Legal when:
     the operands in front of the last one are tensors, and may be evaluated once more where they cannot be given a name
-    in front of the statement.
+    in front of the statement. The last one only computes.
 
 Differs in:
     nothing: the same is asked, evaluated and given. It is written for the mends of conditional expressions, and stays
@@ -25,6 +25,7 @@ from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.named_parts import named
@@ -47,6 +48,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             return refuse(NAME, f"`{shortened(operand)}` is not known to be a tensor")
         if not repeatable(facts, operand):
             return refuse(NAME, f"`{shortened(operand)}` would be evaluated more than once")
+    if found := effects(facts, joined.values[-1]):  # it may change what a name in front of the statement stands for
+        return refuse(NAME, found[0])
     code = Code(facts.source)
     text = code.operand(joined.values[-1])
     for operand in reversed(joined.values[:-1]):
