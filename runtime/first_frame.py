@@ -9,7 +9,9 @@ late for that frame. Two ways lead past it, which begin elsewhere: a frame that 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 
@@ -35,7 +37,9 @@ def before_frames(action: Callable[[], object]) -> Callable[[], bool]:
         return original(callback)
 
     def is_within() -> bool:
-        return callable(get_eval_frame_callback()) or TracingContext.try_get() is not None or is_exporting()
+        if callable(get_eval_frame_callback()) or TracingContext.try_get() is not None or is_exporting():
+            return True
+        return _is_below(eval_frame.__file__)  # in a function that is not compiled, and returns to one that is
 
     eval_frame._callback_from_stance = callback_from_stance
     _before(action, convert_frame, "_get_frame")
@@ -47,6 +51,14 @@ def before_exports(action: Callable[[], object]) -> None:
     from torch.export import _trace
 
     _before(action, _trace, "_export")
+
+
+def _is_below(file: str) -> bool:
+    """Was this thread's code called by code of a file?"""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _before(action: Callable[[], object], module: Any, name: str) -> None:

@@ -265,13 +265,30 @@ def test_a_named_package_is_mended_when_something_is_compiled(run: Run, tmp_path
     ]
 
 
+DISABLED = """import torch
+
+
+@torch.compiler.disable
+def late():
+    import gm_late
+
+    return gm_late
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return late().Net.forward(self, x)
+"""
+
+
 @pytest.mark.torch
-def test_nothing_waits_while_something_is_compiled(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("outer", [OUTER, DISABLED])
+def test_nothing_waits_while_something_is_compiled(run: Run, tmp_path: Path, outer: str) -> None:
     pytest.importorskip("torch", minversion="2.13")
     program = PROGRAM.replace("print(net(torch.ones(2)).tolist())\n", "")
     words = ["--mend", "gm_net", "--mend", "gm_late", "--report", "report.json", "program.py", "compiled"]
-    done = run(*words, program=program, gm_net=OUTER, gm_late=NET)
-    assert done.stdout == "[2.0, 2.0]\n[0.0, 0.0]\nbreaks 0\n"
+    done = run(*words, program=program, gm_net=outer, gm_late=NET)
+    assert done.stdout == f"[2.0, 2.0]\n[0.0, 0.0]\nbreaks {int(outer is DISABLED)}\n"
     report = json.loads((tmp_path / "report.json").read_text())
     assert [Path(entry["path"]).stem for entry in report["mended"]] == ["gm_late"]
 
