@@ -18,6 +18,8 @@ _FUNCTIONAL = frozenset({
 })  # fmt: skip
 #: their bounds take numbers of any kind, which the signatures of others say of what may be a tensor too
 _RANGES = frozenset({"torch.arange", "torch.range"})
+#: operators that take a tensor and read its numbers by themselves: the place of it
+_READS = {"torch.tensor_split": 1, "torch.Tensor.tensor_split": 0}
 #: a parameter of that name takes a sequence of tensors
 _SEQUENCES = frozenset({"tensors", "operands", "matrices"})
 
@@ -26,7 +28,7 @@ class TensorSize(Rule):
     """
     What it does:
         Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
-        `zeros(n)`, `split(sizes)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`.
+        `zeros(n)`, `split(sizes)`, `tensor_split(places)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`.
 
     Why it breaks:
         The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
@@ -119,9 +121,21 @@ def f(x, lengths):
 def example_inputs():
     return [(torch.ones(5), torch.tensor([3, 4]))]
 """,
+        """
+import torch
+
+@torch.compile
+def f(x, cuts: torch.Tensor):
+    return [part.sum() for part in x.tensor_split(cuts)]
+
+def example_inputs():
+    return [(torch.ones(5), torch.tensor([2, 4]))]
+""",
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        if callee in _READS:
+            return True
         if callee.startswith("torch.nn."):
             return callee in _FUNCTIONAL
         if not callee.startswith("torch.") or callee.startswith("torch.autograd."):
@@ -134,12 +148,22 @@ def example_inputs():
         if isinstance(event, Subscript):
             return _bounds(event)
         assert isinstance(event, Call)
+        if event.callee in _READS:
+            return _read(event.argument(_READS[event.callee], "tensor_indices_or_sections"))
         given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
         for place, value in given:
             why = _computed(value)
             if why is not None and (event.callee in _RANGES or _wants_number(event, place, context.torch)):
                 return Break("GB0033", *why)
         return None
+
+
+def _read(value: Value | None) -> Break | None:
+    """The break of an operator that reads the numbers of a tensor: of an input without dimensions a guard reads them."""
+    why, tensor = (evidence(value), tensor_in(value)) if value is not None else (None, None)
+    if why is None or tensor is None or (tensor.graph_input and tensor.rank == 0):
+        return None
+    return Break("GB0033", why[0], why[1] or (tensor.graph_input and tensor.rank is None), default_only=True)
 
 
 def _gives_tensors(result: Returns) -> bool:
