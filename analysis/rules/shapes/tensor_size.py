@@ -159,7 +159,7 @@ def example_inputs():
 
 
 def _read(value: Value | None) -> Break | None:
-    """The break of an operator that reads the numbers of a tensor: of an input without dimensions a guard reads them."""
+    """The break of an operator that reads numbers of a tensor; those of an input without dimensions a guard reads."""
     why, tensor = (evidence(value), tensor_in(value)) if value is not None else (None, None)
     if why is None or tensor is None or (tensor.graph_input and tensor.rank == 0):
         return None
