@@ -439,4 +439,53 @@ class Trainer:
         "as in train.py",
         "Net()([torch.randn(2, 4, 16, 16), torch.randn(2, 6, 8, 8)])",
     ),
+    "differences of indices that are indices": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.places, self.widths = nn.Embedding(50, 4), nn.Embedding(50, 4)
+    def forward(self, places):
+        return self.places(places[:, :, 0]) + self.widths(places[:, :, 1] - places[:, :, 0])
+"""
+        },
+        "synthesised",
+        "torch.randint(0, 1, (2, ",
+    ),
+    "images in a list or in one": Read(
+        {
+            "model.py": f"""{_HEAD}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+    def forward(self, images):
+        sides = [max(each) for each in zip(*[list(image.shape) for image in images])]
+        joined = torch.zeros(len(images), *sides)
+        for place, image in zip(joined, images):
+            place[:, : image.shape[1], : image.shape[2]].copy_(image)
+        return self.conv(joined)
+"""
+        },
+        "synthesised",
+        "Net()(torch.randn(2, 3, 32, 32))",
+    ),
+    "a table of words whose names are the file's, a number of actions": Read(
+        {
+            "model.py": f"""{_HEAD}
+FIRST, LAST = "<first>", "<last>"
+class Net(nn.Module):
+    def __init__(self, words, n_act):
+        super().__init__()
+        self.words = nn.Embedding(len(words), n_act)
+        self.words.weight.data[words[LAST], :] = 0
+        self.first = words[FIRST]
+    def forward(self, ids):
+        return self.words(ids + self.first)
+"""
+        },
+        "synthesised",
+        "Net({'<last>': 0, '<first>': 1, ",
+    ),
 }

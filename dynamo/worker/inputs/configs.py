@@ -66,7 +66,8 @@ def small_value(name: str, annotation: Any, small: dict[str, int]) -> str:
     whole = kind == "int" or "dilation" in name or name.startswith("sample")
     if kind == "float" or (not whole and re.search(fraction, name)):
         return "0.1" if re.search(r"drop|prob|rate|momentum", name) else "1e-05" if "eps" in name else "1.0"
-    if kind == "str" or re.search(r"act(ivation)?(_?fn)?$|^(mode|name|type)$", name):
+    is_number = re.match(r"(n|nb|num)_", name) is not None  # of actions: `n_act`
+    if kind == "str" or (not is_number and re.search(r"act(ivation)?(_?fn)?$|^(mode|name|type)$", name)):
         return "'relu'" if "act" in name else "''"
     number = size(name)
     if number is None or number in (32,):

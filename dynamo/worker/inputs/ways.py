@@ -100,7 +100,8 @@ class Ways:
         """Whatever any layer takes, and any shape at all: for what nothing is known of, then for every tensor."""
         wanted, own, _ = self._known()
         others = {name: found for name, found in own.items() if not isinstance(found[0], Tensor)}
-        for known in (own, others):
+        several = {name: found for name, found in others.items() if not _is_several(found[0])}
+        for known in (own, others, *([several] if len(several) < len(others) else [])):
             for shape in self.elsewhere:
                 yield self._combination(wanted, {name: found[0] for name, found in known.items()}, shape)
 
@@ -169,6 +170,11 @@ class Ways:
                 found = self._alternatives(parameter) or [values.by_name(parameter.name, shape)]
                 for value in found[:2]:
                     yield {**combination, parameter.name: value}
+
+
+def _is_several(value: Any) -> bool:
+    """Whether it is a list of tensors: where none is taken, one of all of them may be, and is looped over."""
+    return isinstance(value, list) and all(isinstance(item, Tensor) for item in value)
 
 
 def _batch(told: list[Any]) -> int:

@@ -37,11 +37,17 @@ def wanted(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
 
 
 def smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """index out of range in self; index 6 is out of bounds for dimension 0 with size 1; Class values must be smaller"""
+    """index out of range in self; index 6 is out of bounds for dimension 0 with size 1; Class values must be smaller
+
+    Where small ones are refused, too, they are made alike: a difference of indices may be one itself.
+    """
     high = min(2, int(found.group(1) or 2))
-    return each_changed(
-        combination, lambda t: Tensor("int", t.shape, high) if t.kind == "int" and t.high > high > 0 else None
-    )
+
+    def less(t: Tensor) -> Tensor | None:
+        fits = t.kind == "int" and t.high > 1 and high > 0
+        return Tensor("int", t.shape, high if t.high > high else 1) if fits else None
+
+    return each_changed(combination, less)
 
 
 def ascending(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:

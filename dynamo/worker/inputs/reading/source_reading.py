@@ -111,6 +111,8 @@ class _Reader:
                 self._bind(item, part)
         elif isinstance(target, ast.Attribute) and isinstance(owner := self.value(target.value), Known):
             self.budget.keep(owner.value, target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            self.value(target.slice)
 
     def _parts(self, value: Value, targets: list[Any]) -> list[Value]:
         nothing: list[Value] = [None] * len(targets)
@@ -251,7 +253,7 @@ class _Reader:
     def _subscript(self, node: Any) -> Value:
         base, index = self.value(node.value), node.slice
         self._bounds(index)
-        known = self.names.get(index.id) if isinstance(index, ast.Name) else index
+        known = self._name(index) if isinstance(index, ast.Name) else index
         if isinstance(known, (ast.Constant, Known)) and isinstance(known.value, str):
             if isinstance(base, Ref):
                 return Ref(base.use.keys.setdefault(known.value, Use()))
