@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch._dynamo.guards import DeletedGuardManagerWrapper
 from torch._higher_order_ops.effects import _get_effect
 from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
@@ -179,8 +181,12 @@ def _written(graph: GraphModule) -> list[int]:
     """The inputs that a graph writes to, by number. Raises `Unrecoverable` where it leaves more behind."""
     inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
     found = [n for n, each in enumerate(inputs) if getattr(_value(each), "_version", 0)]
+    storages = [_storages(each) for each in inputs]
     for node in _nodes(graph):
         _check(node)
+        # not every write is counted by the version of the input: `x.data.add_(1)`, `torch._foreach_add_`
+        into = {each for argument in _written_into(node) for each in _storages(argument)}
+        found += [n for n, of in enumerate(storages) if into & of]
         if _name(node) in _STATISTICS:
             found += [inputs.index(each) for each in node.args[1:3] if each in inputs]
     found = sorted(set(found))
@@ -188,6 +194,27 @@ def _written(graph: GraphModule) -> list[int]:
     if any(free_unbacked_symbols(size) for size in sizes) or sum(math.prod(map(int, size)) for size in sizes) > LARGEST:
         raise Unrecoverable("the graph writes to tensors that are too large to be put back if it cannot go on")
     return found
+
+
+def _written_into(node: Node) -> Iterable[Node]:
+    """The arguments that an operation may write to, by the names that torch gives to those that write."""
+    name = str(node.target) if node.op == "call_method" else _name(node)
+    if name == "setitem" or (name.endswith("_") and not name.endswith("__")):
+        first = node.args[:1] if node.op == "call_method" or name == "setitem" else node.all_input_nodes
+        return [each for each in first if isinstance(each, Node)]
+    out = node.kwargs.get("out")
+    return [each for each in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(each, Node)]
+
+
+def _storages(node: Node) -> set[int]:
+    """What holds the elements of a node's tensors; views of a tensor have its own."""
+    leaves = pytree.tree_leaves(_value(node))
+    return {each.untyped_storage()._cdata for each in leaves if type(each) is FakeTensor and _is_dense(each)}
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Has it a storage?"""
+    return tensor.layout is torch.strided
 
 
 def _check(node: Node) -> None:

@@ -132,6 +132,19 @@ def test_what_the_graph_wrote_is_put_back() -> None:
     assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
 
 
+@pytest.mark.parametrize("write", [lambda x: x.data.add_(1), lambda x: torch._foreach_add_([x], 1.0)])
+def test_what_no_version_counts_is_put_back(write: Callable[[Any], Any]) -> None:
+    def f(x: Any, m: Any) -> Any:
+        write(x)
+        return x + torch.ones(m.nonzero().shape[0])
+
+    compiled = torch.compile(f, backend="eager")
+    for count in (4, 4, 1):
+        x = torch.zeros(4)
+        assert compiled(x, torch.arange(4) < count).tolist() == [2.0] * 4
+        assert x.tolist() == [1.0] * 4
+
+
 def test_running_statistics_are_put_back() -> None:
     def function(x: Any, m: Any, mean: Any, var: Any) -> Any:
         y = F.batch_norm(x[None, :, None].expand(2, 5, 3), mean, var, training=True)
