@@ -7,13 +7,14 @@ a runtime that this program cannot load, runs as it is. Nothing runs twice, and 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
@@ -46,6 +47,7 @@ class Importer(MendingFinder):
         """The texts that were mended, by path: as on disk, and mended."""
         self._loaded = LoadedModules()
         self._turn = threading.RLock()
+        self._is_mending = False
 
     # Finding
 
@@ -125,9 +127,9 @@ class Importer(MendingFinder):
 
     def mend_waiting(self) -> None:
         """Mends what was put off."""
-        if not self.report.waiting:
+        if not self.report.waiting and not self._is_mending:
             return
-        with self._turn, self._loaded.together():
+        with self._turn, self._mending(), self._loaded.together():
             for path in self._mender.in_order([*self.report.waiting]):
                 if (text := self.report.waiting.get(path)) is None:
                     continue  # a signal handler has compiled something meanwhile
@@ -138,6 +140,15 @@ class Importer(MendingFinder):
                 if self.report.waiting.get(path) == text:  # it was not loaded anew meanwhile
                     del self.report.waiting[path]
 
+    @contextlib.contextmanager
+    def _mending(self) -> Iterator[None]:
+        """Other threads wait meanwhile, also where nothing is left to mend: functions get their code at the end."""
+        self._is_mending = True
+        try:
+            yield
+        finally:
+            self._is_mending = False
+
     def mend_before(self, frames: Callable[[Callable[[], object]], Callable[[], bool]]) -> None:
         """Mends what was put off each time that `frames` says so, whose result tells whether frames are traced now."""
         self._compiles = frames(self.mend_waiting)
@@ -146,7 +157,7 @@ class Importer(MendingFinder):
 
     def _forked(self) -> None:
         """A thread that had the turn is not there in a child."""
-        self._turn = threading.RLock()
+        self._turn, self._is_mending = threading.RLock(), False
 
     def mend_at_once(self) -> None:
         """Puts nothing off from now on."""

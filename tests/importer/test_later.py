@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from whole_programs import Run
 
+from graphmend.importer.code import code_swap
 from graphmend.importer.hook import Importer
 from graphmend.importer.outcome import Outcome, Texts
 from graphmend.importer.targets import Targets
@@ -316,3 +318,28 @@ def test_what_is_exported_is_mended_before(run: Run, tmp_path: Path, how: str) -
         assert done.stdout == "[2.0, 2.0] [0.0, 0.0]\n"
     report = json.loads((tmp_path / "report.json").read_text())
     assert ([Path(entry["path"]).stem for entry in report["mended"]], report["waiting"]) == (["gm_net"], [])
+
+
+def test_another_thread_waits_until_functions_have_their_code(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is about to compile may be the last of what is mended, and not be replaced yet."""
+    importer, _ = start(by_ten, gm_mod=MODULE)
+    module = importlib.import_module("gm_mod")
+    swapping, seen = threading.Event(), []
+    swap = code_swap.swap
+
+    def slowly(*arguments: Any) -> Any:
+        swapping.set()
+        other.join(0.2)
+        return swap(*arguments)
+
+    def compiles() -> None:
+        swapping.wait(10)
+        importer.mend_waiting()
+        seen.append(module.plain(0))
+
+    other = threading.Thread(target=compiles)
+    monkeypatch.setattr(code_swap, "swap", slowly)
+    other.start()
+    importer.mend_waiting()
+    other.join()
+    assert seen == [10]
