@@ -41,7 +41,9 @@ def agrees(text: str) -> None:
     both = mend_all(source, unsafe=True).source
     assert mend_all(Source(safe.text, "model.py"), unsafe=True).source.text == both.text
     counts = [len(check(Source(one.text, "model.py")).findings) for one in (source, safe, both)]
-    assert (len(told.safe), len(told.unsafe)) == (counts[0] - counts[1], counts[1] - counts[2])
+    assert len(told.safe) + len(told.unsafe) == counts[0] - counts[2]
+    # a branch that output splits in two is two findings until an unsafe mend takes them
+    assert len(told.safe) >= counts[0] - counts[1]
 
 
 def test_of_what_is_judged() -> None:
