@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -131,6 +131,7 @@ class Run:
         self._checks = 0
         self._states: dict[frozenset[tuple[str, str]], dict[str, Result]] = {}
         """The results for the last texts, by path and text, the latest last."""
+        self._parsed = lru_cache(maxsize=_REMEMBERED)(Source)
         self.state = self._state({}, {}, files.checked)
 
     def to_the_end(self, unsafe: bool, prefer_runtime: bool = False) -> Permitted:
@@ -289,7 +290,7 @@ class Run:
         changed: dict[str, Source] = {}
         for path in dict.fromkeys(choice.finding.path for choice in choices):
             before = state.sources[path]
-            after = Source(apply(before.text, _all_edits(choices, path), before), path)
+            after = self._parsed(apply(before.text, _all_edits(choices, path), before), path)
             if after.tree is None:
                 return None
             changed[path] = after

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.dependence import alike
 from graphmend.analysis.lattice.values import UNKNOWN, Value
+from graphmend.analysis.syntax.traversal import nodes_in
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Variation
@@ -89,7 +90,7 @@ class FunctionFacts:
 
     def are_those_of(self, other: FunctionFacts) -> bool:
         """Whether every expression of the function has the same value in another recording."""
-        nodes = [node for node in ast.walk(self.function) if isinstance(node, (ast.expr, ast.stmt))]
+        nodes = [node for node in nodes_in(self.function) if isinstance(node, (ast.expr, ast.stmt))]
         return all(
             alike(self.value(node), other.value(node))
             if isinstance(node, ast.expr)
@@ -130,7 +131,7 @@ class FunctionFacts:
 
 def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     """The node around each node of a tree."""
-    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    return {child: parent for parent in nodes_in(tree) for child in ast.iter_child_nodes(parent)}
 
 
 def above(parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.facts.environments import SeenEnvironments
 from graphmend.analysis.facts.function_facts import FunctionFacts, parents_in
+from graphmend.analysis.facts.seen import SeenEnvironments, SeenValues
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.values import Value, join
+from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.syntax.traversal import nodes_in
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Variation
@@ -29,7 +30,7 @@ class Recording:
     summaries."""
 
     def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef] | None = None) -> None:
-        self.values: dict[ast.AST, Value] = {}
+        self.values = SeenValues()
         self.environments = SeenEnvironments()
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
@@ -38,7 +39,7 @@ class Recording:
         """The calls of each function in traced code, each with the function that it stands in."""
         self._inner: set[ast.AST] | None = None
         if functions is not None:
-            self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
+            self._inner = {n for f in functions for n in nodes_in(f) if isinstance(n, _FUNCTIONS)}
 
     def wants(self, info: FunctionInfo) -> bool:
         """Whether a function is one of those asked about, or stands inside one."""
@@ -91,8 +92,7 @@ class _RecordingWalker(Walker):
 
     def eval(self, node: ast.expr) -> Value:
         value = super().eval(node)
-        seen = self.recording.values.get(node)
-        self.recording.values[node] = value if seen is None else join(seen, value)
+        self.recording.values.record(node, value)
         return value
 
     def step(self, statement: ast.stmt) -> bool:

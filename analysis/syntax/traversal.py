@@ -1,5 +1,5 @@
-"""Walks over syntax trees, several times as fast as `ast.walk`: fields that never hold a statement or an expression
-(names, operators, contexts, constants) are not looked at.
+"""Walks over syntax trees. `walk` is several times as fast as `ast.walk`, for fields that never hold a statement or an
+expression (names, operators, contexts, constants) are not looked at; `nodes` is kept, for code that many ask about.
 """
 
 from __future__ import annotations
@@ -44,6 +44,20 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         yield node
         if _FIELDS[node.__class__]:
             push_children(node, stack)
+
+
+def nodes_in(node: ast.AST) -> tuple[ast.AST, ...]:
+    """A node and all below it, in the order of `ast.walk`. They are kept at the node, whose tree is not to change from
+    then on: the questions that rewrites ask go through the same functions again and again.
+    """
+    below: tuple[ast.AST, ...] | None = node.__dict__.get(_BELOW)
+    if below is None:
+        _, *rest = ast.walk(node)
+        below = node.__dict__[_BELOW] = tuple(rest)  # without the node, which would keep itself alive
+    return (node, *below)
+
+
+_BELOW = "_graphmend_below"
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters, writes
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Bound(NamedTuple):
 def bindings(facts: FunctionFacts) -> dict[str, list[Bound]]:
     """Everything that each local name is bound to, anywhere in the function."""
     found: dict[str, list[Bound]] = {}
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         for name, bound in _binds(node):
             found.setdefault(name, []).append(bound)
     return found
@@ -32,7 +33,7 @@ def bindings(facts: FunctionFacts) -> dict[str, list[Bound]]:
 
 def stores(facts: FunctionFacts, name: str) -> int:
     """How often a name is written as a target, or deleted, anywhere in the function."""
-    nodes = ast.walk(facts.function)
+    nodes = nodes_in(facts.function)
     return sum(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in nodes)
 
 
@@ -96,7 +97,7 @@ def is_read_earlier(facts: FunctionFacts, node: ast.Name) -> bool:
     if not has_own_names(facts, node) and _has_run(facts, node):
         return True
     stores = [
-        n for n in ast.walk(facts.function)
+        n for n in nodes_in(facts.function)
         if isinstance(n, ast.Name) and n.id == node.id and isinstance(n.ctx, ast.Store)
     ]  # fmt: skip
     first = min(((n.lineno, n.col_offset) for n in stores), default=None)
@@ -158,7 +159,7 @@ def _bound_in(statement: ast.AST) -> set[str]:
         return set()
     return writes(statement) - {
         n.target.id
-        for n in ast.walk(statement)
+        for n in nodes_in(statement)
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _only_augmented(statement, n.target.id)
     }
 
@@ -166,9 +167,9 @@ def _bound_in(statement: ast.AST) -> set[str]:
 def _only_augmented(statement: ast.AST, name: str) -> bool:
     """Is every binding of a name in a statement a change in place?"""
     stores = [
-        n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        n for n in nodes_in(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
     ]
-    targets = [n.target for n in ast.walk(statement) if isinstance(n, ast.AugAssign)]
+    targets = [n.target for n in nodes_in(statement) if isinstance(n, ast.AugAssign)]
     return all(store in targets for store in stores)
 
 
@@ -224,7 +225,7 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
 
 
 def _names_in(target: ast.expr) -> list[str]:
-    return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return [n.id for n in nodes_in(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 def name_given(facts: FunctionFacts, node: ast.expr) -> str | None:
@@ -258,13 +259,13 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
     if local and stores(facts, table.id) > 1:
         return None
     only_read: list[ast.expr] = []
-    for node in ast.walk(scope):
+    for node in nodes_in(scope):
         match node:
             case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
                 only_read.append(value)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
                 only_read.append(value)
-    loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
+    loads = [n for n in nodes_in(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
     return bound if all(load in only_read for load in loads) else None
 
 
@@ -284,5 +285,5 @@ def _of_module(facts: FunctionFacts, name: str) -> ast.expr | None:
         for s in tree.body
         if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
     ]
-    stored = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
+    stored = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in nodes_in(tree))
     return found[0] if len(found) == stored == 1 else None

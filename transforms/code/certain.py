@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads, writes
 from graphmend.transforms.code.qualified_names import qualified
 
@@ -205,10 +206,10 @@ def _changed(facts: FunctionFacts, statements: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
     for statement in statements:
         found |= writes(statement) | _written(statement)
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, ast.Call) and not _is_pure(facts, node):
                 owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-                inside = [n for e in (*owner, *node.args, *node.keywords) for n in ast.walk(e)]
+                inside = [n for e in (*owner, *node.args, *node.keywords) for n in nodes_in(e)]
                 # what a tensor is like stays, whoever writes to it
                 found |= {n.id for n in inside if isinstance(n, ast.Name) and not isinstance(facts.value(n), Tensor)}
     return found
@@ -227,7 +228,7 @@ _PURE = ("torch.", "math.", "builtins.", "logging.", "warnings.")
 def _written(statement: ast.AST) -> set[str]:
     """The names that places which a statement stores to begin with, and receivers of methods in place."""
     found: set[str] = set()
-    for node in ast.walk(statement):
+    for node in nodes_in(statement):
         place: ast.AST | None = None
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             place = node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.positions import first_position
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def site_of(finding: Finding, facts: FunctionFacts) -> Site | None:
     for top in tree.body:
         if not any(first_position(facts.source, top)[0] <= line <= (top.end_lineno or 0) for line, _ in places):
             continue
-        for node in ast.walk(top):
+        for node in nodes_in(top):
             if not isinstance(node, (ast.Call, ast.Attribute, ast.Name)):
                 continue
             if facts.source.span(node)[:2] in places and _compiles(node):

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
+
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.source import Source
 
@@ -87,7 +89,7 @@ class Code:
 
     @staticmethod
     def _inside(node: ast.AST, replace: Replacements) -> list[tuple[ast.expr, str]]:
-        return [(n, replace[n]) for n in ast.walk(node) if isinstance(n, ast.expr) and n in replace] if replace else []
+        return [(n, replace[n]) for n in nodes_in(node) if isinstance(n, ast.expr) and n in replace] if replace else []
 
 
 def shortened(node: ast.AST) -> str:

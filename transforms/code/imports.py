@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import bindings, locals_of
 from graphmend.transforms.fix import TextEdit
 from graphmend.transforms.questions import answers
@@ -102,7 +103,7 @@ def _module_bindings(tree: ast.Module) -> dict[str, list[_Binding]]:
     for statement in tree.body:
         for name, node in bindings(statement):
             found.setdefault(name, []).append(_Binding(statement, _target(node, name)))
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             for name in node.names if isinstance(node, ast.Global) else ():
                 found.setdefault(name, []).append(_Binding(statement, None))
     return found

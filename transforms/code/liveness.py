@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -22,23 +23,34 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 def reads(*nodes: ast.AST) -> set[str]:
     """Names that are read anywhere in `nodes`, nested functions included."""
-    found = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    found = {n.id for node in nodes for n in nodes_in(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return found | {
         n.target.id
         for node in nodes
-        for n in ast.walk(node)
+        for n in nodes_in(node)
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
     }
 
 
 def writes(*nodes: ast.AST) -> set[str]:
     """Names that `nodes` bind or delete in the scope that they stand in."""
-    return {name for node in nodes for name, _ in bindings(node)}
+    return {name for node in nodes for name in _bound(node)}
+
+
+_BOUND = "_graphmend_bound"
+
+
+def _bound(node: ast.AST) -> frozenset[str]:
+    """The names that a node binds or deletes in the scope that it stands in, kept as `nodes_in` keeps what is below."""
+    found: frozenset[str] | None = node.__dict__.get(_BOUND)
+    if found is None:
+        found = node.__dict__[_BOUND] = frozenset(name for name, _ in bindings(node))
+    return found
 
 
 def stored(statements: Iterable[ast.stmt]) -> set[str]:
     """Names that are assigned anywhere in statements."""
-    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.id for s in statements for n in nodes_in(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def always_leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -78,7 +90,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) ->
 @lru_cache(maxsize=32)
 def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Names that are local to a function. Its tree is not to change afterwards."""
-    outside = {n for s in ast.walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    outside = {n for s in nodes_in(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     return frozenset(({*parameters(function)} | writes(*function.body)) - outside)
 
 
@@ -111,7 +123,7 @@ def surely_bound(facts: FunctionFacts, node: ast.AST) -> set[str]:
         if above is facts.function:
             break
         child = above
-    deleted = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+    deleted = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
     return found - deleted
 
 
@@ -132,7 +144,7 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 found |= _surely_binds(body) | {n for i in items for n in writes(i)}
             case ast.For(target=target, body=body) if _runs_once(statement):
-                before = takewhile(lambda s: not any(isinstance(n, _LEAVES) for n in ast.walk(s)), body)
+                before = takewhile(lambda s: not any(isinstance(n, _LEAVES) for n in nodes_in(s)), body)
                 found |= writes(target) | _surely_binds([*before])
             case ast.For() | ast.AsyncFor() | ast.While() | ast.Match():
                 pass
@@ -200,7 +212,7 @@ class LiveVariables:
     def __init__(self, statements: Sequence[ast.stmt]) -> None:
         self.into: dict[ast.stmt, frozenset[str]] = {}
         self.after: dict[ast.stmt, frozenset[str]] = {}
-        self.captured = {n for s in statements for node in ast.walk(s) for n in _captured(node)}
+        self.captured = {n for s in statements for node in nodes_in(s) for n in _captured(node)}
         self._heads: dict[ast.stmt, frozenset[str]] = {}
         known = -1
         while known != (known := sum(map(len, self._heads.values()))):
@@ -292,7 +304,7 @@ def _read(*nodes: ast.AST) -> frozenset[str]:
 
 
 def _stored(target: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return frozenset(n.id for n in nodes_in(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 def _binds(statement: ast.stmt) -> frozenset[str]:
@@ -326,9 +338,9 @@ def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
 @lru_cache(maxsize=1)
 def _used(facts: FunctionFacts) -> frozenset[str]:
     """Names that mean something in a function; the rewrites of one finding ask again and again."""
-    used = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name)}
-    used |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)}
+    used = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name)}
+    used |= {a.arg for a in nodes_in(facts.function) if isinstance(a, ast.arg)}
     used |= {*facts.names, *dir(builtins)} | writes(*facts.function.body)
     if facts.source.tree is not None:
-        used |= {n.id for n in ast.walk(facts.source.tree) if isinstance(n, ast.Name)}
+        used |= {n.id for n in nodes_in(facts.source.tree) if isinstance(n, ast.Name)}
     return frozenset(used)

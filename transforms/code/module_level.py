@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, reads, writes
 from graphmend.transforms.code.positions import begins_line, first_position
@@ -23,7 +24,7 @@ def names_bound(statements: Iterable[ast.stmt]) -> set[str]:
     as globals. `*` stands for what a star import brings.
     """
     statements = list(statements)
-    functions = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Global)]
+    functions = [n for s in statements for n in nodes_in(s) if isinstance(n, ast.Global)]
     return writes(*statements) | {name for node in functions for name in node.names}
 
 
@@ -47,7 +48,7 @@ def top_statement(facts: FunctionFacts) -> ast.stmt | None:
     """The module-level statement around the function."""
     tree = facts.source.tree
     assert tree is not None
-    return next((s for s in tree.body if any(n is facts.function for n in ast.walk(s))), None)
+    return next((s for s in tree.body if any(n is facts.function for n in nodes_in(s))), None)
 
 
 def insert_above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
@@ -69,7 +70,7 @@ def insert_above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
 
 def local_name_in(facts: FunctionFacts, node: ast.expr) -> str | None:
     """A name that an expression reads and that is local to the function."""
-    own = {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in n.args.args}
+    own = {a.arg for n in nodes_in(node) if isinstance(n, ast.Lambda) for a in n.args.args}
     return next(iter(sorted((reads(node) & locals_of(facts.function)) - own)), None)
 
 
@@ -79,9 +80,9 @@ def changing_global(facts: FunctionFacts, top: ast.stmt, node: ast.AST) -> str |
     """
     tree = facts.source.tree
     assert tree is not None
-    own = {a.arg for n in ast.walk(node) if isinstance(n, ast.arg) for a in (n,)} | writes(node)
+    own = {a.arg for n in nodes_in(node) if isinstance(n, ast.arg) for a in (n,)} | writes(node)
     for name in sorted(reads(node) - own):
-        bound = [n for n in ast.walk(tree) if _binds(n, name)]
+        bound = [n for n in nodes_in(tree) if _binds(n, name)]
         if not bound and hasattr(builtins, name):
             continue
         if len(bound) != 1 or bound[0].lineno >= top.lineno or not _is_lasting(bound[0], tree):
@@ -111,6 +112,6 @@ def _is_lasting(node: ast.AST, tree: ast.Module) -> bool:
         if isinstance(statement, ast.Assign) and statement.targets == [node]:
             return all(
                 isinstance(n, (ast.Constant, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load, ast.BinOp, ast.operator))
-                for n in ast.walk(statement.value)
+                for n in nodes_in(statement.value)
             )
     return False

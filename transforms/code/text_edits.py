@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.source import LineIndex
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.positions import first_position
 from graphmend.transforms.fix import TextEdit, Unmendable
 
@@ -131,7 +132,7 @@ def merged_edit(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> Te
 def statement_at(source: Source, old: ast.stmt) -> ast.stmt:
     """The statement that begins where `old` began in an earlier text, changed only behind that place."""
     if source.tree is not None:
-        for node in ast.walk(source.tree):
+        for node in nodes_in(source.tree):
             if isinstance(node, type(old)) and (node.lineno, node.col_offset) == (old.lineno, old.col_offset):
                 return node
     raise Unmendable("the edited statement would not parse")

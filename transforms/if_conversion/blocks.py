@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Const, Static, Tensor, may_be_none
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import is_tensor, number_type
@@ -20,14 +21,7 @@ from graphmend.transforms.if_conversion.branch_statement import asks_for_none, m
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import (
-    Change,
-    added,
-    change_of,
-    counted,
-    may_read,
-    store_of,
-)
+from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, may_read, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
@@ -157,7 +151,7 @@ class Block:
             self._compute_first(kept, choice)
             choice = replace(choice, text=kept, items=None)
         for later in rest:
-            for node in ast.walk(later):
+            for node in nodes_in(later):
                 if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                     self.replace[node] = choice.text
         self.bound.pop(name, None)
@@ -181,7 +175,7 @@ class Block:
 
     def _compute_first(self, name: str, choice: SideValue) -> None:
         """Gives a temporary name a value in front of whatever the branch writes."""
-        names = (n for node in choice.nodes for n in ast.walk(node) if isinstance(n, ast.Name))
+        names = (n for node in choice.nodes for n in nodes_in(node) if isinstance(n, ast.Name))
         if self._has_written() and any(map(self._may_be_tensor, names)):
             written = next((f"`{target}`" for target in self.changes), "something")
             raise NotSelectableError(f"what is computed after {written} is changed may read the same memory")

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.if_conversion.tensor_predicates import depends
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def returns(statements: Sequence[ast.stmt]) -> bool:
 
 def may_return(statement: ast.stmt) -> bool:
     """Does a statement return on some path?"""
-    return any(isinstance(n, ast.Return) for n in ast.walk(statement))
+    return any(isinstance(n, ast.Return) for n in nodes_in(statement))
 
 
 def asks_for_none(test: ast.expr) -> tuple[str, bool] | None:
@@ -52,4 +53,4 @@ def asks_for_none(test: ast.expr) -> tuple[str, bool] | None:
 
 
 def _inside(facts: FunctionFacts, test: ast.expr) -> bool:
-    return facts.node is test or facts.node in (*ast.walk(test),) or isinstance(facts.node, ast.stmt)
+    return facts.node is test or facts.node in (*nodes_in(test),) or isinstance(facts.node, ast.stmt)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.tensors.numpy_calls import REDUCTIONS
 from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
@@ -279,7 +280,7 @@ def _of_array(facts: FunctionFacts, operand: ast.expr, value: Tensor, how: str) 
     """A NumPy number, or an array of one element, which has no gradients: TorchDynamo traces it as a tensor. None where
     an import of torch would be needed.
     """
-    if any(isinstance(n, ast.Call) and is_draw(facts, n) for n in ast.walk(operand)):  # of a generator not torch's own
+    if any(isinstance(n, ast.Call) and is_draw(facts, n) for n in nodes_in(operand)):  # of a generator not torch's own
         return None
     imports = Imports(facts)
     text = f"{imports.name('torch.as_tensor')}({Code(facts.source).argument(operand)})"

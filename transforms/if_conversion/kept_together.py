@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Scalar
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import Taken, outermost, taken
@@ -56,11 +57,11 @@ def _taken_in(facts: FunctionFacts, node: ast.expr) -> list[tuple[ast.expr, Take
 
 
 def _numbers(facts: FunctionFacts, node: ast.expr, seen: set[str]) -> list[ast.expr]:
-    if any(isinstance(n, (ast.IfExp, ast.BoolOp)) for n in ast.walk(node)):
+    if any(isinstance(n, (ast.IfExp, ast.BoolOp)) for n in nodes_in(node)):
         raise NeedsPythonNumberError(f"`{ast.unparse(node)}` may stay a Python number")
     found = outermost(facts, node)
-    inside = {n for number in found for n in ast.walk(number)}
-    for name in ast.walk(node):
+    inside = {n for number in found for n in nodes_in(number)}
+    for name in nodes_in(node):
         if not isinstance(name, ast.Name) or name in inside or name.id in seen:
             continue
         if isinstance(facts.value(name), Scalar) and (bound := reaching(facts, name)) is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
@@ -90,7 +91,7 @@ def counter(facts: FunctionFacts, loop: ast.While) -> Counter | None:
     """The number by which a `while` loop ends for certain: it is counted by a constant in every iteration, up or down
     to a bound that the loop does not change.
     """
-    if any(isinstance(node, ast.Continue) for node in ast.walk(loop)):
+    if any(isinstance(node, ast.Continue) for node in nodes_in(loop)):
         return None  # which may go around the counting
     tests = [(test, False) for test in conjuncts(loop.test)]
     tests += [
@@ -137,7 +138,7 @@ def _stays(loop: ast.While, bound: ast.expr) -> bool:
         case ast.Name(id=name):
             return name not in writes(*loop.body)
         case ast.Attribute(value=value, attr=attr):
-            stored = (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Attribute))
+            stored = (n for s in loop.body for n in nodes_in(s) if isinstance(n, ast.Attribute))
             return not any(n.attr == attr and not isinstance(n.ctx, ast.Load) for n in stored) and _stays(loop, value)
         case ast.BinOp(left=left, right=right):
             return _stays(loop, left) and _stays(loop, right)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, writes
@@ -43,7 +44,7 @@ def leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
     """`if test:` with assignments and `break`, `continue`, or `return value`."""
     match statement:
         case ast.If(body=[*before, ast.Break() | ast.Continue() | ast.Return(value=ast.expr())], orelse=[]):
-            return not any(isinstance(n, _LEAVES) for s in before for n in ast.walk(s))
+            return not any(isinstance(n, _LEAVES) for s in before for n in nodes_in(s))
     return False
 
 
@@ -158,7 +159,7 @@ class MaskedLoop(MaskedNames):
                 return self._leave(statement, mask)
             if isinstance(statement.body[0], ast.Break) and isinstance(self.facts.value(statement.test), Static):
                 return mask  # nothing changes any more once the loop was left
-        if not mask and not any(isinstance(n, _LEAVES) for n in ast.walk(statement)):
+        if not mask and not any(isinstance(n, _LEAVES) for n in nodes_in(statement)):
             return mask  # every iteration does it as before
         match statement:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
@@ -195,7 +196,7 @@ class MaskedLoop(MaskedNames):
                 (statement, f"if not {mask if is_atom(mask) else f'({mask})'}:\n    {HOLE.format(0)}\n")
             )
             return mask
-        if isinstance(statement, ast.If) and (left := [n for n in ast.walk(statement) if isinstance(n, _LEAVES)]):
+        if isinstance(statement, ast.If) and (left := [n for n in nodes_in(statement) if isinstance(n, _LEAVES)]):
             raise NotSelectableError(f"the `{ast.unparse(left[0]).split()[0]}` is nested")
         raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
 
@@ -282,7 +283,7 @@ class MaskedLoop(MaskedNames):
             replace_expression(source, v, text) for v, text in self.values
         ]
         kept = [n for n, _ in self.values] + [s for s, _ in self.changes]
-        inside = {n for node in kept for n in ast.walk(node)}
+        inside = {n for node in kept for n in nodes_in(node)}
         edits += [replace_expression(source, n, text) for n, text in self._replace.items() if n not in inside]
         device = f", device={self._device}" if self._device else ""
         first = [line.replace("{device}", device) for line in self._first]

@@ -8,6 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
@@ -140,7 +141,7 @@ class MaskedNames:
         """A name that is None until the loop binds it: nothing is left, or skipped, before it does."""
         if mask != self.stopped or not isinstance(self.facts.value(value), Tensor):
             raise NotSelectableError(f"`{name}` is None before the branch, which cannot be selected")
-        ends = (n for n in ast.walk(self.loop) if isinstance(n, (ast.Break, ast.Continue, ast.Return)))
+        ends = (n for n in nodes_in(self.loop) if isinstance(n, (ast.Break, ast.Continue, ast.Return)))
         asks = isinstance(self.loop, ast.While) and depends(self.facts, self.loop.test)
         if asks or any(n.lineno < value.lineno for n in ends):
             raise NotSelectableError(f"`{name}` is None where the loop is left before it is bound")
@@ -174,12 +175,12 @@ class MaskedNames:
     def _read_behind(self, name: str) -> list[ast.expr]:
         """The reads of a name behind the loop, with those in what the loop returns where it is left."""
         facts = self.facts
-        returned = [] if self._returned is None else [*ast.walk(self._returned)]
+        returned = [] if self._returned is None else [*nodes_in(self._returned)]
         if not alive(facts, name, self.loop) and not any(isinstance(n, ast.Name) and n.id == name for n in returned):
             return []
-        own = {*ast.walk(self.loop)} - {*returned}
+        own = {*nodes_in(self.loop)} - {*returned}
         end = (self.loop.end_lineno or 0, self.loop.end_col_offset or 0)
-        every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name and n not in own]
+        every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name and n not in own]
         behind = [n for n in every if n in returned or (n.lineno, n.col_offset) >= end]
         if not all(isinstance(n.ctx, ast.Load) for n in behind):
             raise NotSelectableError(f"`{name}` is bound again behind the loop")

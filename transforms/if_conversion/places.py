@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
@@ -30,7 +31,7 @@ def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue 
     """The value that a place has before the branch: a tensor where the function reads it as one, or a number."""
     wanted, text = ast.unparse(target), block.predicates.code.text(target)
     number = _number(block, target)
-    for node in ast.walk(block.facts.function):
+    for node in nodes_in(block.facts.function):
         if not (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)):
             continue
         if ast.unparse(node) == wanted and is_tensor(block.facts, node):
@@ -69,7 +70,7 @@ def _kept_to_itself(block: Converting, name: str) -> bool:
     made = [b.value for b in bindings(facts).get(name, ())]
     if not made or name in parameters(facts.function) or not all(isinstance(v, ast.Dict) for v in made):
         return False
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not (isinstance(node, ast.Name) and node.id == name and node.lineno <= end):
             continue
         above = facts.parent(node)

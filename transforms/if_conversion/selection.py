@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
@@ -352,11 +353,11 @@ def _is_tensor_but_here(facts: FunctionFacts, name: str) -> bool:
     for the branch itself?
     """
     loops = [a for a in facts.ancestors(facts.statement) if isinstance(a, (ast.For, ast.While))]
-    inside = {*ast.walk(facts.statement)}
+    inside = {*nodes_in(facts.statement)}
     first = facts.before(loops[-1]).get(name) if loops else None
     bound = [
         facts.value(s.value) if isinstance(s := facts.parent(n), ast.Assign) and s.targets == [n] else None
-        for n in (n for loop in loops[-1:] for n in ast.walk(loop))
+        for n in (n for loop in loops[-1:] for n in nodes_in(loop))
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and n not in inside
     ]
     return all(isinstance(v, Tensor) and v.rank == 0 for v in (first, *bound))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Static, Tensor, Value, may_be_none
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.fix import Difference
@@ -47,7 +48,7 @@ def side_of(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> Side:
             bound[name] = statement.value
         elif not isinstance(statement, ast.Return):
             simple = False
-            for changed in stored([statement]) | {_filled(n) or "" for n in ast.walk(statement)}:
+            for changed in stored([statement]) | {_filled(n) or "" for n in nodes_in(statement)}:
                 bound.pop(changed, None)
         else:
             simple = simple and not seen
@@ -67,10 +68,10 @@ def _made_here(facts: FunctionFacts, statements: Sequence[ast.stmt], number: int
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_new(facts, value):
                 new.add(name)
-    assigned = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Assign)]
+    assigned = [n for s in statements for n in nodes_in(s) if isinstance(n, ast.Assign)]
     plain = [t for n in assigned if _is_new(facts, n.value) for t in n.targets]
-    every = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    augmented = [n.target for s in statements for n in ast.walk(s) if isinstance(n, ast.AugAssign)]
+    every = [n for s in statements for n in nodes_in(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    augmented = [n.target for s in statements for n in nodes_in(s) if isinstance(n, ast.AugAssign)]
     return new - {n.id for n in every if n not in plain and n not in augmented}
 
 
@@ -91,7 +92,7 @@ def _filled(node: ast.AST) -> str | None:
 
 def may_not_hold(statements: Sequence[ast.stmt]) -> Iterator[Difference]:
     """What differs where a side that is not taken stores items: the place may not be there."""
-    for node in (n for s in statements for n in ast.walk(s)):
+    for node in (n for s in statements for n in nodes_in(s)):
         if isinstance(node, ast.stmt) and _filled(node):
             yield Difference("exception", f"while compiled, `{shortened(node)}` may raise where it did not run")
 
@@ -129,7 +130,7 @@ def _only_binds(facts: FunctionFacts, statement: ast.stmt, made: set[str]) -> No
 
 def none_at_first(facts: FunctionFacts, statement: ast.stmt, one: Value, other: Value) -> bool:
     """Is one of two values None until a loop has bound it, in a branch that does not ask for that?"""
-    asks = isinstance(statement, ast.If) and any(isinstance(n, (ast.Is, ast.IsNot)) for n in ast.walk(statement.test))
+    asks = isinstance(statement, ast.If) and any(isinstance(n, (ast.Is, ast.IsNot)) for n in nodes_in(statement.test))
     looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(statement))
     return looped and not asks and may_be_none(one) != may_be_none(other)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
@@ -254,11 +255,11 @@ def may_read(code: ast.AST, target: str, root: str) -> bool:
     written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
     others = {
         n.value
-        for n in ast.walk(code)
+        for n in nodes_in(code)
         if (isinstance(n, ast.Attribute) or (isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)))
         and not written.startswith(ast.unparse(n))
     }
-    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in ast.walk(code))
+    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in nodes_in(code))
 
 
 def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:

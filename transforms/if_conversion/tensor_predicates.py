@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
@@ -299,7 +300,7 @@ def _is_none(node: ast.expr) -> bool:
 
 def depends(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does a test look at the elements of a tensor?"""
-    inner = (n for n in ast.walk(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
+    inner = (n for n in nodes_in(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
     return any(not _only_metadata(facts, n, node) for n in inner)
 
 
@@ -352,12 +353,8 @@ _LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")
     f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
 )
 _ABOUT = (
-    "builtins.isinstance",
-    "builtins.len",
-    "builtins.hasattr",
-    "builtins.callable",
+    *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),
     "torch.is_tensor",
-    "builtins.type",
 )
 _METADATA = (
     "shape",
@@ -379,7 +376,7 @@ def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
     from it then.
     """
     found = effects(facts, test)
-    for node in ast.walk(test):
+    for node in nodes_in(test):
         if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
             own = effects(facts, node)[:1]
             found = [effect for effect in found if effect not in own]

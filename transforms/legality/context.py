@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.facts.function_facts import above as nodes_around
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.questions import answers
@@ -84,7 +85,7 @@ _READS_NAMES_BARE = ("locals", "vars", "dir")
 @answers("names")
 def reading_names(facts: FunctionFacts) -> str | None:
     """What the function calls that sees its names, and whatever they mean now."""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not isinstance(node, ast.Call):
             continue
         name = _module_name(facts, node.func)
@@ -118,8 +119,8 @@ def listing_module(facts: FunctionFacts) -> str | None:
     tree, text = facts.source.tree, facts.source.text
     if tree is None or not any(f"{name}(" in text for name in ("globals", *_READS_NAMES_BARE)):
         return None
-    of_functions = {n for f in ast.walk(tree) if isinstance(f, _SCOPES) for n in ast.walk(f) if n is not f}
-    for node in ast.walk(tree):
+    of_functions = {n for f in nodes_in(tree) if isinstance(f, _SCOPES) for n in nodes_in(f) if n is not f}
+    for node in nodes_in(tree):
         if not isinstance(node, ast.Call) or node.args or not isinstance(node.func, ast.Name):
             continue
         name = node.func.id
@@ -133,7 +134,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 def _is_listed(tree: ast.AST, names: ast.Call) -> bool:
     """Is a dictionary of names used for more than single ones of them?"""
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.Subscript(value=value) | ast.Compare(left=ast.Constant(), comparators=[value]) if value is names:
                 return False
@@ -186,7 +187,7 @@ def _cached(facts: FunctionFacts) -> dict[str, ast.AST]:
 @lru_cache(maxsize=4)
 def _functions_and_calls(tree: ast.Module) -> tuple[list[ast.FunctionDef | ast.AsyncFunctionDef], list[ast.Call]]:
     """The functions of a module, and the calls in it with one argument: `f = lru_cache(None)(g)`."""
-    nodes = list(ast.walk(tree))
+    nodes = list(nodes_in(tree))
     functions = [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     return functions, [n for n in nodes if isinstance(n, ast.Call) and len(n.args) == 1]
 
@@ -214,7 +215,7 @@ def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
     found: set[str] = set()
     stack = [function]
     while stack:
-        for node in ast.walk(stack.pop()):
+        for node in nodes_in(stack.pop()):
             if isinstance(node, ast.Call):
                 name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
                 if name in functions and name not in found:
@@ -238,7 +239,7 @@ def telling(facts: FunctionFacts, kinds: Collection[str]) -> str | None:
     another one.
     """
     names = frozenset[str]().union(*(_TELLS.get(kind, frozenset()) for kind in kinds))
-    for node in ast.walk(facts.function) if names else ():
+    for node in nodes_in(facts.function) if names else ():
         if isinstance(node, ast.Attribute) and node.attr in names and not _stays_the_same(facts, node):
             return ast.unparse(node)
         if "aliasing" in kinds and _tells_tensors_apart(facts, node):
@@ -261,7 +262,7 @@ def _tells_tensors_apart(facts: FunctionFacts, node: ast.AST) -> bool:
         case ast.Call(func=ast.Name(id="id" | "type"), args=[one], keywords=[]):
             return isinstance(facts.value(one), Tensor)
         case ast.Call(func=ast.Name(id="isinstance"), args=[_, of]):
-            return any(_module_name(facts, n) in _CLASSES_OF_COPIES for n in ast.walk(of) if isinstance(n, ast.expr))
+            return any(_module_name(facts, n) in _CLASSES_OF_COPIES for n in nodes_in(of) if isinstance(n, ast.expr))
     return False
 
 
@@ -275,7 +276,7 @@ def transformed(facts: FunctionFacts) -> bool:
     """
     tree = facts.source.tree
     name = facts.function.name
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not node.args:
             continue
         callee = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -308,7 +309,7 @@ class Callers:
         self._parents = parents
         self._seen: dict[_Function, bool] = {}
         self._named: dict[str, list[ast.AST]] = {}
-        for node in ast.walk(tree):
+        for node in nodes_in(tree):
             name = _mentioned(node)
             if name is not None:
                 self._named.setdefault(name, []).append(node)

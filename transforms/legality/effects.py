@@ -12,6 +12,7 @@ from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax import traversal
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
@@ -51,7 +52,7 @@ def effects(facts: FunctionFacts, *nodes: ast.AST, hooks: bool = True) -> list[s
     """
     found: list[str] = []
     for whole in nodes:
-        for node in ast.walk(whole):
+        for node in nodes_in(whole):
             if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
                 found.append(f"`{shortened(node)}` does more than compute")
             elif isinstance(node, ast.Call):
@@ -88,7 +89,7 @@ def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
     """The warnings that evaluating code may bring: that too is seen from outside."""
     found: list[Difference] = []
     for whole in nodes:
-        for node in ast.walk(whole):
+        for node in nodes_in(whole):
             name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
             folder, _, last = name.rpartition(".")
             if isinstance(node, ast.Subscript) and _may_be_bytes(facts, node):
@@ -144,7 +145,7 @@ def _whenever(facts: FunctionFacts, node: ast.AST) -> bool:
 @lru_cache(maxsize=2)
 def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.expr], ...]:
     found: list[tuple[ast.stmt | ast.expr, ast.expr]] = []
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.AugAssign):
             target = node.target
             if not (isinstance(target, ast.Name) and _is_no_tensor(facts, node, target.id)):
@@ -166,14 +167,14 @@ def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     given = [*call.args, *(k.value for k in call.keywords)]
     if isinstance(call.func, ast.Attribute):
         owner = ast.dump(call.func.value)
-        given += [n for n in ast.walk(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
+        given += [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
     return [g for g in given if not isinstance(g, ast.Constant)]
 
 
 @lru_cache(maxsize=256)
 def _changes_in_place(function: ast.AST) -> bool:
     """Is there something in a function that looks like a change in place?"""
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         match node:
             case ast.AugAssign() | ast.Subscript(ctx=ast.Store() | ast.Del()):
                 return True
@@ -332,7 +333,7 @@ def _plain(method: FunctionInfo) -> bool:
     if len(body) != 1 or not isinstance(body[0], ast.Return):
         return False
     effective = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
-    return not any(isinstance(n, effective) for n in ast.walk(body[0]))
+    return not any(isinstance(n, effective) for n in nodes_in(body[0]))
 
 
 def _in_place(call: ast.Call, position: int | None) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
@@ -46,7 +47,7 @@ class EmptyEffect:
     def take(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             self._check_total(statement)
-            if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
+            if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in nodes_in(statement)):
                 raise HasEffectError("the body does more than compute")
             match statement:
                 case ast.Pass() | ast.Continue() | ast.Expr(value=ast.Constant()) | ast.AugAssign(target=ast.Name()):
@@ -78,7 +79,7 @@ class EmptyEffect:
 
     def _check_total(self, statement: ast.stmt) -> None:
         """Refuses what raises for nothing; collects the calls of code that may do more than compute."""
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, ast.Call):
                 last = (qualified(self._facts, node.func) or "").rpartition(".")[2]
                 attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""

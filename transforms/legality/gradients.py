@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import alive, locals_of, parameters
 from graphmend.transforms.code.qualified_names import called, constant, qualified
@@ -45,7 +46,7 @@ def told_by(facts: FunctionFacts, node: ast.expr) -> str | None:
     """The part of an expression that may tell whether gradients are recorded where it is evaluated: what asks for the
     history of a tensor or for the mode, and calls of code that is not torch's or Python's.
     """
-    for inner in ast.walk(node):
+    for inner in nodes_in(node):
         name = (qualified(facts, inner.func) or "") if isinstance(inner, ast.Call) else ""
         known = name.startswith(("torch.", "builtins.", "math.")) and name not in _MODES
         history = isinstance(inner, ast.Attribute) and inner.attr in _HISTORY
@@ -68,7 +69,7 @@ def lost(facts: FunctionFacts, statement: ast.stmt, what: str, *tensors: ast.exp
 def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.expr] = frozenset()) -> Leak:
     """Where a gradient of zero, sent into an expression whose side was not taken, may come out as NaN."""
     worst: Leak = "never"
-    for node in ast.walk(expression):
+    for node in nodes_in(expression):
         level: Leak = "never"
         if isinstance(node, ast.Call):
             last = (qualified(facts, node.func) or "").rpartition(".")[2]
@@ -205,7 +206,7 @@ def _pairs(
         values = [carries(facts, e) for side in sides for e in side]
         yield from itertools.pairwise(values)
     elif isinstance(statement, ast.If) and any(_stands_in(statement, e) for side in sides for e in side):
-        inner = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s) if isinstance(n, ast.If)]
+        inner = [n for s in (*statement.body, *statement.orelse) for n in nodes_in(s) if isinstance(n, ast.If)]
         for branch in (statement, *(n for n in inner if not isinstance(facts.value(n.test), Static))):
             yield from flow_pairs(facts, branch)
     elif len(sides) == 2 and all(sides):
@@ -293,7 +294,7 @@ def _loaded(target: ast.expr) -> ast.expr:
 
 
 def _stands_in(statement: ast.If, node: ast.expr) -> bool:
-    return any(n is node for s in (*statement.body, *statement.orelse) for n in ast.walk(s))
+    return any(n is node for s in (*statement.body, *statement.orelse) for n in nodes_in(s))
 
 
 class _Carrying:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
@@ -94,7 +95,7 @@ def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
             for earlier in reversed(block[: block.index(inside)]):
                 match earlier:
                     case ast.Assign(targets=[target], value=value) if _is(target, name):
-                        reads = (n for s in between for n in ast.walk(s) if _is(n, name))
+                        reads = (n for s in between for n in nodes_in(s) if _is(n, name))
                         unread = all(_leaves_no_trace(facts, n) for n in reads) and not _captured(facts, name)
                         return unread and (is_new(facts, value) or _has_no_history(facts, earlier, value))
                 between.append(earlier)
@@ -190,7 +191,7 @@ def recomputed(facts: FunctionFacts) -> Difference | None:
 
 def _differentiable(facts: FunctionFacts) -> bool:
     """May gradients flow through anything that leaves the function?"""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             return True
         returned = node.value if isinstance(node, ast.Return) else None
@@ -218,7 +219,7 @@ def _targets(change: ast.AST) -> Iterator[ast.AST]:
 
 def _read_by(facts: FunctionFacts, nodes: Iterable[ast.AST], known: set[str]) -> Iterator[ast.expr]:
     """The names and attributes whose memory code reads, through the names of what was computed before."""
-    for node in (n for start in nodes for n in ast.walk(start)):
+    for node in (n for start in nodes for n in nodes_in(start)):
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             continue
         above = facts.parent(node)
@@ -242,7 +243,7 @@ def is_new(facts: FunctionFacts, node: ast.expr) -> bool:
 def bound_to(facts: FunctionFacts, name: str) -> list[ast.expr]:
     """What a name is bound to; itself where that is not a plain assignment."""
     found: list[ast.expr] = []
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
             above = facts.parent(node)
             if isinstance(above, ast.AugAssign):
@@ -254,8 +255,8 @@ def bound_to(facts: FunctionFacts, name: str) -> list[ast.expr]:
 def _captured(facts: FunctionFacts, name: str) -> bool:
     inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     return any(
-        isinstance(n, inner) and n is not facts.function and any(_is(m, name) for m in ast.walk(n))
-        for n in ast.walk(facts.function)
+        isinstance(n, inner) and n is not facts.function and any(_is(m, name) for m in nodes_in(n))
+        for n in nodes_in(facts.function)
     )
 
 

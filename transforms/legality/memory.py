@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import Bound, bindings, bound_before, name_given, precedes, reaching, straight
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -129,7 +130,7 @@ def outlived(facts: FunctionFacts, name: str, statement: ast.stmt) -> bool:
     """
     if not seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name):
         return False
-    inside = {id(node) for node in ast.walk(statement)}
+    inside = {id(node) for node in nodes_in(statement)}
     wanted = shares(facts, ast.Name(name, ast.Load()))
     return any(
         id(node) not in inside and _related(wanted, shares(facts, target)) for node, target in changes(facts, statement)
@@ -146,7 +147,7 @@ def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
                 ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
             ) if value is inner:
                 return True
-            case ast.Call() if any(any(n is node for n in ast.walk(o)) for o in in_place_operands(facts, above)):
+            case ast.Call() if any(any(n is node for n in nodes_in(o)) for o in in_place_operands(facts, above)):
                 return True
             case ast.AugAssign(target=target) if target is inner:
                 return True
@@ -164,7 +165,7 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
     the function?
     """
     wanted = shares(facts, ast.Name(name, ast.Load()))
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
                 handed = value
@@ -354,7 +355,7 @@ class _Sharing:
 
     def _unknown(self, node: ast.expr) -> Shares:
         names = reads(node) - {*self.facts.names}
-        inner = self._all(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names)
+        inner = self._all(n for n in nodes_in(node) if isinstance(n, ast.Name) and n.id in names)
         return inner | inner.viewed() | Shares(bases=frozenset({OUTSIDE}))
 
 

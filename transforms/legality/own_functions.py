@@ -12,6 +12,7 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor,
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, reads
 from graphmend.transforms.code.qualified_names import qualified
@@ -37,13 +38,13 @@ def is_plain(function: Function, tree: ast.AST | None) -> bool:
     if not isinstance(owner, Instance) or not isinstance(node, ast.FunctionDef) or not is_the_one(function, tree):
         return False
     classes, own = mro(owner.info), node.args.args[0].arg
-    called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
+    called = {n.func for n in nodes_in(node) if isinstance(n, ast.Call)}
     plain = {
         n.value
-        for n in ast.walk(node)
+        for n in nodes_in(node)
         if isinstance(n, ast.Attribute) and n not in called and _is_data(classes, n.attr)
     }
-    return all(n in plain for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == own)
+    return all(n in plain for n in nodes_in(node) if isinstance(n, ast.Name) and n.id == own)
 
 
 def is_the_one(function: Function, tree: ast.AST | None) -> bool:
@@ -52,7 +53,7 @@ def is_the_one(function: Function, tree: ast.AST | None) -> bool:
     if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
         return False
     own = any(name.startswith("__getattr") for cls in mro(owner.info) for name in cls.methods)
-    return not own and is_only_one(node.name, tree) and any(n is node for n in ast.walk(tree))
+    return not own and is_only_one(node.name, tree) and any(n is node for n in nodes_in(tree))
 
 
 def computes(facts: FunctionFacts, node: ast.Call) -> bool:
@@ -100,7 +101,7 @@ def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:
     for method in (m for cls in classes for m in cls.methods.values() if m.parameters):
         me = method.parameters[0].arg
         known = set[ast.expr]()
-        for n in ast.walk(method.node):
+        for n in nodes_in(method.node):
             match n:
                 case ast.Assign(targets=[target], value=value) if _makes_data(method, value):
                     known.add(target)
@@ -118,7 +119,7 @@ def _binds(cls: ClassInfo, name: str) -> bool:
         isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
         for s in cls.node.body
         if isinstance(s, (ast.Assign, ast.AnnAssign))
-        for n in ast.walk(s)
+        for n in nodes_in(s)
     )
 
 
@@ -176,7 +177,7 @@ def handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
     """
     found: list[ast.expr] = []
     inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         match node:
             case ast.Assign(targets=targets, value=value) if any(_leads_out(facts, t) for t in targets):
                 found.append(value)
@@ -201,7 +202,7 @@ def handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
 
 def _leads_out(facts: FunctionFacts, target: ast.expr) -> bool:
     """Is something else than local names and elements of tensors bound: an attribute, an item of a container?"""
-    stored = (n for n in ast.walk(target) if isinstance(n, (ast.Attribute, ast.Subscript)))
+    stored = (n for n in nodes_in(target) if isinstance(n, (ast.Attribute, ast.Subscript)))
     return any(isinstance(n.ctx, ast.Store) and not isinstance(facts.value(n.value), Tensor) for n in stored)
 
 

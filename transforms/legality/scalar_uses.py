@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, cast
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import is_read_earlier
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import number_type, qualified
@@ -322,7 +323,7 @@ class ScalarUses(Returned):
         if (name, dtype) in self._seen:
             return
         self._seen.add((name, dtype))
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):

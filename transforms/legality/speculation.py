@@ -11,6 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer, warns
 from graphmend.transforms.legality.rows.modules import has_hooks
@@ -59,4 +60,4 @@ def repeatable(facts: FunctionFacts, *expressions: ast.expr) -> bool:
 
 
 def _calls_layer(facts: FunctionFacts, *expressions: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call) and is_layer(facts, n.func) for e in expressions for n in ast.walk(e))
+    return any(isinstance(n, ast.Call) and is_layer(facts, n.func) for e in expressions for n in nodes_in(e))

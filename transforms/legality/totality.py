@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor, may_be_none, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.torch_facts import load
 from graphmend.transforms.code.certain import evaluated_before, place_of, raised_before
 from graphmend.transforms.code.expression_text import shortened
@@ -159,7 +160,7 @@ class _Part(NamedTuple):
 
 def _raising(facts: FunctionFacts, block: _Block, caught: str, call: ast.AST | None = None) -> ast.AST | None:
     """The first operation on tensors in a block, but for a call that is looked into, that may raise what is caught."""
-    for node in (n for statement in block.body for n in ast.walk(statement) if caught and n is not call):
+    for node in (n for statement in block.body for n in nodes_in(statement) if caught and n is not call):
         if isinstance(node, ast.Attribute) and _is_lacking(facts, node):
             return node
         if caught == "AttributeError":
@@ -318,5 +319,5 @@ class _Judge:
 def _binds(node: ast.AST) -> set[str]:
     """The names that a lambda or a comprehension binds itself."""
     if isinstance(node, ast.Lambda):
-        return {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        return {a.arg for a in nodes_in(node.args) if isinstance(a, ast.arg)}
     return {n for g in getattr(node, "generators", ()) for n in writes(g.target)}

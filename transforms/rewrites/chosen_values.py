@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
@@ -96,7 +97,7 @@ def _python_names(facts: FunctionFacts, statement: ast.If) -> set[str]:
     """The names that a branch binds to Python values alone, and that it does not read."""
     given: dict[str, list[ast.expr]] = {}
     other: set[str] = set()
-    for node in ast.walk(statement):
+    for node in nodes_in(statement):
         if not isinstance(node, ast.stmt) or isinstance(node, ast.If):
             continue
         values = _given(node)
@@ -113,7 +114,7 @@ def _python_names(facts: FunctionFacts, statement: ast.If) -> set[str]:
 
 
 def _tests(statement: ast.If) -> list[ast.expr]:
-    return [n.test for n in ast.walk(statement) if isinstance(n, ast.If)]
+    return [n.test for n in nodes_in(statement) if isinstance(n, ast.If)]
 
 
 def _given(statement: ast.stmt) -> dict[str, ast.expr] | None:
@@ -178,12 +179,12 @@ def check_kept(facts: FunctionFacts, behind: Sequence[ast.stmt], tree: Tree, fou
     """Raises where what is chosen from may change before it is used, which is up to the end of `behind`."""
     values = [value for leaf in leaves(tree) for value in leaf.values.values()]
     names = {name for leaf in leaves(tree) for name in leaf.values}
-    attributes = {n.attr for value in values for n in ast.walk(value) if isinstance(n, ast.Attribute)}
-    nodes = [n for s in behind for n in ast.walk(s)]
+    attributes = {n.attr for value in values for n in nodes_in(value) if isinstance(n, ast.Attribute)}
+    nodes = [n for s in behind for n in nodes_in(s)]
     stored = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
     if writes(*behind) & (reads(*values) | names) or stored & attributes:
         raise NotLateError("what is chosen from changes before it is used")
-    if any(_may_change(facts, n) for value in values for n in ast.walk(value)):
+    if any(_may_change(facts, n) for value in values for n in nodes_in(value)):
         own = effects(facts, found[0].whole) if len(found) == 1 else []  # what the only use does comes too late
         if others := [effect for effect in effects(facts, *behind) if effect not in own]:
             raise NotLateError(f"{others[0]}, and may change what is chosen from")
@@ -234,11 +235,11 @@ class Use:
 def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], tree: Tree) -> list[Use]:
     """The expressions behind a choice that use its names, none inside another one."""
     names = {name for leaf in leaves(tree) for name in leaf.values}
-    inside = {n for s in behind for n in ast.walk(s)}
-    own = {*ast.walk(statement)}
+    inside = {n for s in behind for n in nodes_in(s)}
+    own = {*nodes_in(statement)}
     in_loop = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(statement))
     wholes: dict[ast.expr, list[Part]] = {}
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and names & {*node.names}:
             raise NotLateError("what is chosen is bound for others, too")
         if not (isinstance(node, ast.Name) and node.id in names) or isinstance(node.ctx, ast.Store):
@@ -254,9 +255,9 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
     tests = {part.node: part.decided for parts in wholes.values() for part in parts if part.decided is not None}
     found = []
     for whole in wholes:
-        if any(whole is not other and whole in ast.walk(other) for other in wholes):
+        if any(whole is not other and whole in nodes_in(other) for other in wholes):
             continue
-        parts = [part for other, of in wholes.items() if other in ast.walk(whole) for part in of]
+        parts = [part for other, of in wholes.items() if other in nodes_in(whole) for part in of]
         if not (possible := tuple(_possible(facts, whole, tree, tests))):
             raise NotLateError(f"`{shortened(whole)}` is never reached")
         found.append(Use(whole, tuple(parts), possible))
@@ -352,11 +353,11 @@ def inlined(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> str | N
     if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or len(given.args) != len(call.args):
         return None
     scopes = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
-    if any(isinstance(n, scopes) for n in ast.walk(body)):
+    if any(isinstance(n, scopes) for n in nodes_in(body)):
         return None
     values = {a.arg: v for a, v in zip(given.args, call.args, strict=True)}
-    names = [n for n in ast.walk(body) if isinstance(n, ast.Name)]
-    if function not in ast.walk(facts.function) and any(
+    names = [n for n in nodes_in(body) if isinstance(n, ast.Name)]
+    if function not in nodes_in(facts.function) and any(
         n.id not in values and n.id in locals_of(facts.function) for n in names
     ):
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
@@ -129,7 +130,7 @@ def _made(facts: FunctionFacts, layer: ast.expr, cls: str, *, options: bool) -> 
     made = layer if isinstance(layer, ast.Call) else _construction(facts, layer)
     if tree is None or not isinstance(made, ast.Call) or not _constructs(facts, tree, made.func, cls):
         return None
-    if any(_says_reduction(n) for n in ast.walk(tree)):
+    if any(_says_reduction(n) for n in nodes_in(tree)):
         return None
     keywords = {k.arg: k.value for k in made.keywords}
     reduction = keywords.pop("reduction", None)
@@ -153,7 +154,7 @@ def _construction(facts: FunctionFacts, layer: ast.expr) -> ast.expr | None:
             scope = _class_of(facts) if len(stored) == 1 and parameters and parameters[0].arg == of else None
         case _:
             return None
-    for node in ast.walk(scope) if scope is not None else ():
+    for node in nodes_in(scope) if scope is not None else ():
         match node:
             case ast.Assign(targets=[target], value=value):
                 pass
@@ -170,7 +171,7 @@ def _construction(facts: FunctionFacts, layer: ast.expr) -> ast.expr | None:
 
 def _class_of(facts: FunctionFacts) -> ast.ClassDef | None:
     """The class whose method a function is."""
-    classes = [n for n in ast.walk(facts.source.tree) if isinstance(n, ast.ClassDef)] if facts.source.tree else []
+    classes = [n for n in nodes_in(facts.source.tree) if isinstance(n, ast.ClassDef)] if facts.source.tree else []
     return next((c for c in classes if facts.function in c.body), None)
 
 
@@ -191,7 +192,7 @@ def _constructs(facts: FunctionFacts, tree: ast.Module, function: ast.expr, cls:
 def _binds(tree: ast.AST | None, name: str) -> int:
     """How many places of a file bind a name, whatever the scope."""
     count = 0
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         match node:
             case ast.Name(id=bound, ctx=ast.Store() | ast.Del()) | ast.arg(arg=bound):
                 pass
@@ -213,7 +214,7 @@ _SETS = frozenset("setattr __setattr__ add_module register_module".split())
 def _attributes(tree: ast.AST | None, name: str) -> list[ast.AST]:
     """The places of a file that store an attribute, or may."""
     found: list[ast.AST] = []
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
             found.append(node)
         elif isinstance(node, ast.Call) and _last(node.func) in _SETS:

@@ -7,6 +7,7 @@ import re
 import string
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.liveness import stored
@@ -42,7 +43,7 @@ def _counts(facts: FunctionFacts, part: ast.FormattedValue) -> bool:
     unrolls such a loop, and knows the number in each round, also where the number of rounds varies (torch 2.13).
     """
     name, form = part.value, part.format_spec
-    if not isinstance(name, ast.Name) or (form is not None and any(isinstance(n, ast.Name) for n in ast.walk(form))):
+    if not isinstance(name, ast.Name) or (form is not None and any(isinstance(n, ast.Name) for n in nodes_in(form))):
         return False
     for loop in facts.ancestors(facts.statement):
         if isinstance(loop, ast.For) and name.id in stored([loop]):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.text_edits import alike, apply, lines_of
 from graphmend.transforms.fix import TextEdit
 from graphmend.transforms.style.folding import fold
@@ -38,7 +39,7 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
         return after
     changed = _changed(before, text)
     edits = list(_around_functions(source, source.tree, changed))
-    for node in ast.walk(source.tree):
+    for node in nodes_in(source.tree):
         if isinstance(node, _SIMPLE) and not changed.isdisjoint(range(node.lineno, (node.end_lineno or 0) + 1)):
             edit = _folded(source, node, line_length, formatted)
             edits += [edit] if edit is not None else []
@@ -54,7 +55,7 @@ def _without_idle(before: str, source: Source) -> str:
     if source.tree is None:
         return source.text
     changed = _changed(before, source.text)
-    blocks = (b for node in ast.walk(source.tree) for _, b in ast.iter_fields(node) if isinstance(b, list))
+    blocks = (b for node in nodes_in(source.tree) for _, b in ast.iter_fields(node) if isinstance(b, list))
     edits = []
     for block in blocks:
         idle = [s for s in block if _is_idle(s) and s.lineno in changed and _has_its_line(source, s)]
@@ -128,7 +129,7 @@ def _opens_earlier(source: Source, value: ast.expr) -> bool:
 def _around_functions(source: Source, tree: ast.AST, changed: set[int]) -> Iterator[TextEdit]:
     """Empty lines around functions that mending put inside others."""
     newline = "\r\n" if "\r\n" in source.text else "\n"
-    for body in (node.body for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+    for body in (node.body for node in nodes_in(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
         for above, below in itertools.pairwise(body):
             new = (isinstance(s, ast.FunctionDef) and s.lineno in changed for s in (above, below))
             if any(new) and below.lineno == (above.end_lineno or 0) + 1 and not getattr(below, "decorator_list", ()):

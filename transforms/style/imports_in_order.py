@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import TextEdit
 
@@ -31,7 +32,7 @@ def _standard_moved(before: Source, after: Source) -> str | None:
     """The text with an import of the standard library moved that stands with other people's packages."""
     if before.tree is None or after.tree is None:
         return None
-    had = {alias.name for node in ast.walk(before.tree) if isinstance(node, ast.Import) for alias in node.names}
+    had = {alias.name for node in nodes_in(before.tree) if isinstance(node, ast.Import) for alias in node.names}
     for group in _groups(after):
         mixed = any(not _is_standard(each) for each in group)
         for each in group if mixed else ():
@@ -65,7 +66,7 @@ def _with_names(before: Source, after: Source) -> str:
 
 def _added(before: ast.Module, after: ast.Module) -> ast.Import | None:
     """The import that mending added."""
-    had = any(_is_plain(node) for node in ast.walk(before))
+    had = any(_is_plain(node) for node in nodes_in(before))
     found = [node for node in after.body if _is_plain(node)]
     return found[0] if len(found) == 1 and not had and isinstance(found[0], ast.Import) else None
 
@@ -75,7 +76,7 @@ def _is_plain(node: ast.AST) -> bool:
 
 
 def _uses(tree: ast.AST) -> Iterator[ast.Attribute]:
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="graphmend"), attr="runtime")):
                 yield node
@@ -83,8 +84,8 @@ def _uses(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 def _read(tree: ast.AST) -> set[str]:
     """The names that a text reads, and those that it may mean in strings (`__all__`)."""
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}.union(texts)
+    texts = (node.value for node in nodes_in(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)}.union(texts)
 
 
 def _known(tree: ast.Module) -> ast.ImportFrom | None:
@@ -98,7 +99,7 @@ def _known(tree: ast.Module) -> ast.ImportFrom | None:
 def _are_free(tree: ast.Module, names: set[str], uses: int) -> bool:
     """Whether nothing in a file has one of these names, and `graphmend` itself stands in those uses only."""
     package = 0
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.Name(id=name):
                 package += name == "graphmend"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.operations import names as known
@@ -82,7 +83,7 @@ def decided_by(facts: FunctionFacts, test: ast.expr, expressions: Iterable[ast.e
     """The operand by which a test keeps an operation of some expressions away from its singular point: the `n` of
     `x / n if n > 0 else x`.
     """
-    asked = {ast.dump(n) for n in ast.walk(test) if isinstance(n, ast.expr) and isinstance(facts.value(n), Tensor)}
+    asked = {ast.dump(n) for n in nodes_in(test) if isinstance(n, ast.expr) and isinstance(facts.value(n), Tensor)}
     operands = (operand for e in expressions for _, operand, _ in singular(facts, e))
     return next((operand for operand in operands if ast.dump(operand) in asked), None)
 

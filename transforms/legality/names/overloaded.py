@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.torch_facts import load
 from graphmend.transforms.questions import answers
 
@@ -27,7 +28,7 @@ def overloading(facts: FunctionFacts) -> str | None:
     if tree is None or not (any(name in text for name in _OVERLOADS) or _OF_TENSORS.search(text)):
         return None
     of_tensors = {"Tensor", "Parameter"}
-    for cls in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+    for cls in (n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)):
         derived = any(_last(base) in of_tensors for base in cls.bases)
         of_tensors |= {cls.name} if derived else set()
         for statement in cls.body:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.operations import names as known
 
@@ -45,7 +46,7 @@ def is_written_as_data(name: str, tree: ast.Module | None) -> bool:
 def replaced_in_torch(tree: ast.Module | None, names: tuple[tuple[str, str], ...]) -> str | None:
     """What a file puts in the place of a function of torch; `names` are its imports."""
     imports = dict(names)
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         match node:
             case ast.Attribute(value=owner, ctx=ast.Store() | ast.Del()) if _is_of_torch(owner, imports):
                 return ast.unparse(node)
@@ -83,7 +84,7 @@ def _written(tree: ast.Module) -> _Written:
                 found.times[name] += 1
             case ast.alias(name=name, asname=alias):
                 found.times[alias or name.partition(".")[0]] += 1
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Global):
             found.times.update(node.names)
         else:
@@ -103,7 +104,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _modules(tree: ast.Module) -> frozenset[str]:
     """Names that imports bind, which may be modules."""
-    aliases = (n for n in ast.walk(tree) if isinstance(n, ast.alias))
+    aliases = (n for n in nodes_in(tree) if isinstance(n, ast.alias))
     return frozenset(a.asname or a.name.partition(".")[0] for a in aliases)
 
 

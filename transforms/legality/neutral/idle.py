@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from graphmend.analysis.lattice.values import UNKNOWN
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.fix import Difference
@@ -83,7 +84,7 @@ class Idle:
         if facts.function.decorator_list or not any(e is False for e in elements.values()):
             return False
         known = {b: e for b, e in elements.items() if e is not None}
-        inner = Idle(Uniform(facts, known, judged={*ast.walk(facts.function)}), self._depth + 1)
+        inner = Idle(Uniform(facts, known, judged={*nodes_in(facts.function)}), self._depth + 1)
         if inner.busy(facts.function.body) is not None:
             return False
         says = f"`{shortened(call.func)}` is called, and taken to be the function in sight, overridden nowhere else"

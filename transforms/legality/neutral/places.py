@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -69,13 +70,13 @@ class Places:
         self._bound[Binding(name, by)] = element
         if name not in locals_of(facts.function):
             raise TellsError(f"`{name}` is bound for other functions too")
-        inside = set() if by is facts.function else {*ast.walk(by)}
+        inside = set() if by is facts.function else {*nodes_in(by)}
         for node in _in_order(facts.function):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
             bound = binding(facts, node)
             if isinstance(bound.by, SCOPES) and bound.by is not facts.function:
-                if isinstance(bound.by, _FUNCTIONS) or not any(_binds(n, name) for n in ast.walk(bound.by)):
+                if isinstance(bound.by, _FUNCTIONS) or not any(_binds(n, name) for n in nodes_in(bound.by)):
                     raise TellsError(f"an inner function, or a comprehension, reads `{name}`")
             elif bound not in self._bound and (bound.looped or node not in inside) and self._reaches(by, bound):
                 self._bound[bound] = element
@@ -87,9 +88,9 @@ class Places:
         facts = self.facts
         if bound.by is facts.function:
             return False
-        around = any(n is by for n in ast.walk(bound.by))
+        around = any(n is by for n in nodes_in(bound.by))
         always = not bound.looped and not hasattr(bound.by, "body")
-        if around and not bound.looped and sum(_binds(n, bound.name) for n in ast.walk(bound.by)) == 1:
+        if around and not bound.looped and sum(_binds(n, bound.name) for n in nodes_in(bound.by)) == 1:
             return True
         in_loop = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(by))
         if around or not (always or (_ends_before(bound.by, by) and not in_loop)):
@@ -112,7 +113,7 @@ class Places:
             if above in self._judged:
                 return True
             if isinstance(above, (ast.If, ast.IfExp)) and child is not above.test and _question(above.test, node.id):
-                there = next(n for n in ast.walk(above.test) if isinstance(n, ast.Name) and n.id == node.id)
+                there = next(n for n in nodes_in(above.test) if isinstance(n, ast.Name) and n.id == node.id)
                 return binding(self.facts, there) == binding(self.facts, node)
             child = above
         return False
@@ -183,8 +184,8 @@ class Places:
                     and not effects(self.facts, value)
                     and not any(
                         isinstance(n, ast.Name) and n.id == name and n is not target
-                        for n in ast.walk(self.facts.function)
-                        if not any(n is m for m in ast.walk(whole))
+                        for n in nodes_in(self.facts.function)
+                        if not any(n is m for m in nodes_in(whole))
                     )
                 ):
                     inside.bound[Binding(name, statement)] = element
@@ -302,7 +303,7 @@ class Places:
         """What the calls in sight do with a value that the function returns."""
         facts = self.facts
         calls = [c for c in facts.calls() if isinstance(c.node, ast.Call)]
-        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(facts.function))
+        yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes_in(facts.function))
         if not calls or facts.function.decorator_list or yields:
             raise TellsError(f"what is done with what `{facts.function.name}` gives is not known")
         for caller in calls:
@@ -317,7 +318,7 @@ class Places:
 
 
 def _in_order(function: ast.AST) -> list[ast.Name]:
-    found = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    found = [n for n in nodes_in(function) if isinstance(n, ast.Name)]
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
+
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
@@ -28,8 +30,8 @@ def _submodule(facts: FunctionFacts, function: ast.expr) -> ast.ClassDef | ast.F
             made = _made(facts, attr)
             return _class_of(facts, made) if made is not None else None
         case ast.Name(id=name):
-            loops = (n for n in ast.walk(facts.function) if isinstance(n, ast.For))
-            targets = [n for n in loops if any(isinstance(t, ast.Name) and t.id == name for t in ast.walk(n.target))]
+            loops = (n for n in nodes_in(facts.function) if isinstance(n, ast.For))
+            targets = [n for n in loops if any(isinstance(t, ast.Name) and t.id == name for t in nodes_in(n.target))]
             match targets:
                 case [ast.For(target=ast.Name(), iter=ast.Attribute(value=ast.Name(id="self"), attr=attr))]:
                     made = _made(facts, attr)
@@ -45,18 +47,18 @@ def _forward_of(definition: ast.ClassDef) -> ast.FunctionDef | None:
 
 def _around(facts: FunctionFacts) -> ast.ClassDef | None:
     """The class of the file whose method the function is."""
-    classes = (n for n in ast.walk(facts.source.tree) if isinstance(n, ast.ClassDef)) if facts.source.tree else ()
+    classes = (n for n in nodes_in(facts.source.tree) if isinstance(n, ast.ClassDef)) if facts.source.tree else ()
     return next((c for c in classes if facts.function in c.body), None)
 
 
 def _made(facts: FunctionFacts, attribute: str) -> ast.expr | None:
     """What an attribute of the object is bound to, in one place."""
     found: list[ast.expr] = []
-    for node in ast.walk(_around(facts) or ast.Pass()):
+    for node in nodes_in(_around(facts) or ast.Pass()):
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    stored = [n.attr for n in ast.walk(target) if isinstance(n, ast.Attribute)]
+                    stored = [n.attr for n in nodes_in(target) if isinstance(n, ast.Attribute)]
                     found += [value] * stored.count(attribute)
             case ast.AnnAssign(target=ast.Attribute(attr=attr), value=ast.expr() as value) if attr == attribute:
                 found.append(value)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import changes, effects
@@ -176,7 +177,7 @@ class Told:
 
     def settled(self, node: ast.expr) -> bool:
         """Does an expression, with what its names are bound to, give the same wherever it is evaluated?"""
-        return all(map(self._is_settled, ast.walk(node)))
+        return all(map(self._is_settled, nodes_in(node)))
 
     def _is_settled(self, node: ast.AST) -> bool:
         match node:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
@@ -112,7 +113,7 @@ class Uniform(Told):
                 case ast.Assign(targets=[ast.Name(id=own)], value=value) if own == name:
                     element = self.mask(value)
                 case _:
-                    inside = {*ast.walk(statement)}
+                    inside = {*nodes_in(statement)}
                     if any(change in inside for change, target in changes(self.facts) if name in reads(target)):
                         element = self._changed(statement, name, element)
         return element
@@ -129,7 +130,7 @@ class Uniform(Told):
         own = shares(facts, node).paths
         touching = [c for c, target in changes(facts) if own & shares(facts, target).paths]
         for statement in _between(facts, bound.by, node):
-            inside = [c for c in touching if any(n is c for n in ast.walk(statement))]
+            inside = [c for c in touching if any(n is c for n in nodes_in(statement))]
             if inside:
                 element = self._changed(statement, node.id, element)
                 touching = [c for c in touching if c not in inside]
@@ -279,7 +280,7 @@ class Uniform(Told):
         facts, given = inner
         elements = {Binding(n, facts.function): self.of(v) for n, v in given.items()}
         inside = Uniform(facts, {b: e for b, e in elements.items() if e is not None}, self._depth + 1)
-        returns = [n.value for n in ast.walk(facts.function) if isinstance(n, ast.Return)]
+        returns = [n.value for n in nodes_in(facts.function) if isinstance(n, ast.Return)]
         found = {(inside.of(v), type(inside.of(v))) if v is not None else None for v in returns}
         self.taken += inside.taken
         one = next(iter(found), None) if len(found) == 1 else None
@@ -301,7 +302,7 @@ def entered(
 ) -> tuple[FunctionFacts, dict[str, ast.expr]] | None:
     """The same of a definition, which is called as a method where it is `bound`."""
     tree = facts.source.tree
-    if tree is None or not any(n is node for n in ast.walk(tree)):
+    if tree is None or not any(n is node for n in nodes_in(tree)):
         return None
     if node.decorator_list:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method, number_type, qualified
@@ -188,7 +189,7 @@ def is_rounded(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = froz
 def _is_added_to(facts: FunctionFacts, name: str) -> bool:
     return any(
         isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == name
-        for n in ast.walk(facts.function)
+        for n in nodes_in(facts.function)
     )
 
 
@@ -249,7 +250,7 @@ _GIVE_BACK = frozenset(f"builtins.{name}" for name in ("int", "float", "round", 
 
 def is_held(facts: FunctionFacts, name: str) -> bool:
     """May something that is no local name hold the very object that a name has: a list, or who is called?"""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not isinstance(node, ast.Name) or node.id != name:
             continue
         if _gives_on(facts, node) if isinstance(node.ctx, ast.Load) else _takes_over(facts, node):

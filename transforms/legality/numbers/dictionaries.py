@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable, Iterator
 
 from graphmend.analysis.lattice.values import Container, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, display_of
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
@@ -88,7 +89,7 @@ class Dictionaries(Lists):
         bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
         if not bound or not all(isinstance(v, (ast.Dict, ast.DictComp)) or self._makes_dictionary(v) for v in bound):
             raise NeedsPythonNumberError(f"`{name}` is not known to be a dictionary of this function")
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
@@ -220,7 +221,7 @@ class Dictionaries(Lists):
     def _reads(self, target: ast.expr) -> Iterator[ast.expr]:
         """Where the function reads a place, by its text."""
         wanted = ast.unparse(target)
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             place = isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
             if place and isinstance(node, ast.expr) and ast.unparse(node) == wanted:
                 yield node

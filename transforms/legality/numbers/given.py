@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import above, parents_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.context import other_files_call
@@ -84,7 +85,7 @@ def _values(function: _Function, name: str) -> list[ast.AST] | None:
     sets it in another way stands for itself.
     """
     found: list[ast.AST] = []
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         match node:
             case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
                 return None
@@ -106,4 +107,4 @@ def _values(function: _Function, name: str) -> list[ast.AST] | None:
 
 
 def _binds(target: ast.expr, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(target))
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in nodes_in(target))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.facts.function_facts import above, parents_in
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.questions import answers
@@ -60,13 +61,13 @@ class Held:
 
     def reads_in(self, node: ast.AST) -> bool:
         """Does an expression read the number?"""
-        inside = set(ast.walk(node))
+        inside = set(nodes_in(node))
         return any(read.node in inside for read in self.reads)
 
     def is_read_alike(self, read: Read) -> bool:
         """Does code that is not traced do the same with a 0-d tensor?"""
         parent = self.parents[read.node]
-        if any(read.node in ast.walk(store.value) for store, _ in self.stores if store.value is not None):
+        if any(read.node in nodes_in(store.value) for store, _ in self.stores if store.value is not None):
             return isinstance(parent, (ast.BinOp, ast.UnaryOp)) or self._calls(read, _PICK)
         if isinstance(parent, ast.Call):
             return self._calls(read, _TAKE)
@@ -84,10 +85,10 @@ class Held:
             return False
         tree = self.facts.source.tree
         assert tree is not None
-        bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-        bound |= {n.name for n in ast.walk(tree) if isinstance(n, (*_DEFINITIONS, ast.ClassDef))}
-        bound |= {n.asname or n.name for n in ast.walk(tree) if isinstance(n, ast.alias)}
+        bound = {n.id for n in nodes_in(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.arg for n in nodes_in(tree) if isinstance(n, ast.arg)}
+        bound |= {n.name for n in nodes_in(tree) if isinstance(n, (*_DEFINITIONS, ast.ClassDef))}
+        bound |= {n.asname or n.name for n in nodes_in(tree) if isinstance(n, ast.alias)}
         return call.func.id not in bound and qualified(read.function or self.facts, call.func) in names
 
     def is_read_only(self, read: Read) -> bool:
@@ -138,13 +139,13 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def _attribute(facts: FunctionFacts, variation: Variation, found: Held, tree: ast.Module) -> Held | None:
     info = variation.owner
-    owner = next((n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and info and n.name == info.name), None)
+    owner = next((n for n in nodes_in(tree) if isinstance(n, ast.ClassDef) and info and n.name == info.name), None)
     if info is None or owner is None or info.module.source.path != facts.source.path:
         raise NotHeldError(f"the class whose attribute `{variation.subject}` is stands in another file")
     others = _of_other_classes(found, tree, owner)
     if (binder := _binder(tree, owner, info, found.name)) is not None:
         raise NotHeldError(f"the class `{binder}` has a `{found.name}` of its own")
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Attribute) and node.attr == found.name and node not in others:
             _note(facts, found, node)
         if isinstance(node, ast.Call) and _may_mean(node, found.name):
@@ -159,7 +160,7 @@ def _binder(tree: ast.Module, owner: ast.ClassDef, info: ClassInfo, name: str) -
     """The class in sight, the owner or a base, whose body binds or annotates a name; a base of another file may set it
     in a method too.
     """
-    classes, queue = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}, [owner]
+    classes, queue = {n.name: n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)}, [owner]
     for cls in queue:
         if name in _names_of(cls):
             return cls.name
@@ -200,10 +201,10 @@ def _may_mean(call: ast.Call, name: str) -> bool:
 
 def _of_other_classes(found: Held, tree: ast.Module, owner: ast.ClassDef) -> set[ast.AST]:
     """The attributes of that name of other classes, inside these."""
-    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n is not owner]
+    classes = [n for n in nodes_in(tree) if isinstance(n, ast.ClassDef) and n is not owner]
     own: set[ast.AST] = set()
     for other in classes:
-        inside = [n for n in ast.walk(other) if isinstance(n, ast.Attribute) and n.attr == found.name]
+        inside = [n for n in nodes_in(other) if isinstance(n, ast.Attribute) and n.attr == found.name]
         if not inside:
             continue
         bases = {ast.unparse(b).rpartition(".")[2] for b in (*other.bases, *owner.bases)}
@@ -232,7 +233,7 @@ def _first(owner: ast.ClassDef, found: Held) -> Assigns | None:
 
 
 def _variable(facts: FunctionFacts, found: Held, scope: ast.AST, outer: _Function | None) -> Held:
-    for node in ast.walk(scope):
+    for node in nodes_in(scope):
         if isinstance(node, ast.Name) and node.id == found.name and not _is_hidden(found, node, outer):
             _note(facts, found, node)
         if isinstance(node, ast.alias) and found.name in (node.asname, node.name):
@@ -251,7 +252,7 @@ def _is_hidden(found: Held, node: ast.AST, outer: _Function | None) -> bool:
             return False
         if isinstance(around, _DEFINITIONS):
             shared = [
-                n for n in ast.walk(around) if isinstance(n, (ast.Global, ast.Nonlocal)) and found.name in n.names
+                n for n in nodes_in(around) if isinstance(n, (ast.Global, ast.Nonlocal)) and found.name in n.names
             ]
             if found.name in parameters(around) or (found.name in locals_of(around) and not shared):
                 return True
@@ -280,7 +281,7 @@ def _note(facts: FunctionFacts, found: Held, node: ast.Attribute | ast.Name) -> 
 
 def _computes(found: Held, value: ast.expr) -> bool:
     """Is a new value computed from the old one?"""
-    return any(isinstance(n, (ast.Attribute, ast.Name)) and _is(found, n) for n in ast.walk(value))
+    return any(isinstance(n, (ast.Attribute, ast.Name)) and _is(found, n) for n in nodes_in(value))
 
 
 def _is(found: Held, node: ast.Attribute | ast.Name) -> bool:

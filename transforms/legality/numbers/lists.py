@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
@@ -145,7 +146,7 @@ class Lists(WrittenOut):
         if isinstance(node, ast.Name):
             bound = self._bound(node.id)
             made = bound[0] if len(bound) == 1 and bound[0] is not None else node
-            for other in ast.walk(self.facts.function):
+            for other in nodes_in(self.facts.function):
                 around = self.facts.parent(other)
                 if isinstance(other, ast.Name) and other.id == node.id and isinstance(other.ctx, ast.Load):
                     read = isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Load)
@@ -246,7 +247,7 @@ class Lists(WrittenOut):
                     assert isinstance(target, ast.Name)
                     self._name(target.id, dtype)
             case ast.Assign(targets=[ast.Name(id=name)]) if len(self._bound(name)) == 1:
-                for read in ast.walk(self.facts.function):
+                for read in nodes_in(self.facts.function):
                     if isinstance(read, ast.Name) and read.id == name and not isinstance(read.ctx, ast.Store):
                         self._sorted(read, dtype)
             case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
@@ -303,7 +304,7 @@ class Lists(WrittenOut):
         self._lists.add((name, dtype))
         if name in parameters(self.facts.function):
             raise NeedsPythonNumberError(f"`{name}` comes from outside")
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             read = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
@@ -356,7 +357,7 @@ class Lists(WrittenOut):
 
     def _appended(self, name: str) -> list[ast.expr]:
         found = []
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             match node:
                 case (
                     ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="append"), args=[one])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
@@ -120,7 +121,7 @@ class Meetings:
 
     def _is_taken(self, node: ast.expr, seen: set[str]) -> bool:
         """Is a number taken out of tensors for certain, and not a Python number on some path?"""
-        inside = [n for n in ast.walk(node) if isinstance(n, ast.expr)]
+        inside = [n for n in nodes_in(node) if isinstance(n, ast.expr)]
         if any(isinstance(n, (ast.IfExp, ast.BoolOp, ast.NamedExpr)) or self._adds_what_is_there(n) for n in inside):
             return False
         if any(isinstance(self.facts.value(n), Tensor) for n in inside):
@@ -395,5 +396,5 @@ def _written(node: ast.expr, value: Value) -> object:
 
 def _is_added_to(facts: FunctionFacts, name: str) -> bool:
     """Is a name changed by `+=` and its like?"""
-    targets = [n.target for n in ast.walk(facts.function) if isinstance(n, ast.AugAssign)]
+    targets = [n.target for n in nodes_in(facts.function) if isinstance(n, ast.AugAssign)]
     return any(isinstance(t, ast.Name) and t.id == name for t in targets)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import quoted, template
@@ -115,7 +116,7 @@ class _Deferral:
                 return self._call(self._operator(_OPERATORS[type(op)]), [left, right])
             case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
                 return self._call(self._operator(_OPERATORS[type(op)]), [operand])
-            case ast.Subscript(value=value, slice=index) if not any(isinstance(n, ast.Slice) for n in ast.walk(index)):
+            case ast.Subscript(value=value, slice=index) if not any(isinstance(n, ast.Slice) for n in nodes_in(index)):
                 if not self._breaks(value) and not self._holds_literals(value):
                     raise NotCarriedError(self._short(node))
                 return self._call(self._operator("getitem"), [value, index])
@@ -188,7 +189,7 @@ class _Deferral:
 
     def _breaks(self, node: ast.expr) -> bool:
         """Does evaluating an expression take a Python value out of a tensor?"""
-        return any(self._converts(n) for n in ast.walk(node))
+        return any(self._converts(n) for n in nodes_in(node))
 
     def _converts(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
@@ -202,7 +203,7 @@ class _Deferral:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
             return any(
                 isinstance(self.facts.value(n), (Tensor, Scalar))
-                for n in ast.walk(node.right)
+                for n in nodes_in(node.right)
                 if isinstance(n, ast.expr)
             )
         if isinstance(node, ast.IfExp):

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
@@ -129,8 +130,8 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     if not calls or tree is None:
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number, and no call of it is in sight")
     traced = {(n.lineno, n.col_offset) for n, call in calls.items() if call.source.path == facts.source.path}
-    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    called = {node.func for node in nodes_in(tree) if isinstance(node, ast.Call)}
+    for node in nodes_in(tree):
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
         if isinstance(node, _DEFINITIONS) and node.name == function.name and node is not function:
             raise NeedsPythonNumberError(f"there are several functions `{function.name}`")
@@ -159,7 +160,7 @@ def _reads(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     if not reads or tree is None or any(call.source.path != facts.source.path for call in reads.values()):
         raise NeedsPythonNumberError(f"`{name}` gives a Python number, and who asks for it is not in sight")
     traced = {(n.lineno, n.col_offset, n.end_col_offset) for n in reads}
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, _DEFINITIONS) and node.name == name and node is not facts.function:
             raise NeedsPythonNumberError(f"there are several functions `{name}`")
         if isinstance(node, ast.Name) and node.id == name:
@@ -177,4 +178,4 @@ def _names(node: ast.expr, name: str) -> bool:
 
 
 def _yields(function: ast.AST) -> bool:
-    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function))
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes_in(function))

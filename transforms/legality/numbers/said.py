@@ -9,6 +9,7 @@ from collections.abc import Hashable, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
@@ -72,7 +73,7 @@ def is_only_text(facts: FunctionFacts, part: ast.expr, seen: frozenset[str] = fr
             case ast.Call() if not _looks_up(facts, above):
                 pass
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                reads = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+                reads = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
                 return name in seen or all(is_only_text(facts, n, seen | {name}) for n in reads if n.id == name)
             case ast.Assign() | ast.Expr():
                 return child is getattr(above, "value", None)
@@ -92,7 +93,7 @@ def _looks_up(facts: FunctionFacts, call: ast.Call) -> bool:
         case ast.Attribute(value=of, attr="append" | "insert"):
             return any(
                 isinstance(n, ast.Compare) and any(ast.unparse(c) == ast.unparse(of) for c in n.comparators)
-                for n in ast.walk(facts.source.tree or of)
+                for n in nodes_in(facts.source.tree or of)
             )
     name = qualified(facts, call.func) or ""
     return not (_is_output(facts, call) or name.startswith(_RUNTIME))
@@ -142,7 +143,7 @@ def _place(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
             return node if not scopes else None
         if isinstance(above, ast.stmt):
             call = above.value if isinstance(above, ast.Expr) else None
-            if scopes or not isinstance(call, ast.Call) or node in ast.walk(call.func):
+            if scopes or not isinstance(call, ast.Call) or node in nodes_in(call.func):
                 return None
             if emitted is not None:
                 return _element(emitted, node) if isinstance(emitted, ast.Lambda) else emitted
@@ -158,7 +159,7 @@ def _makes_arguments(node: ast.AST) -> bool:
 def _element(made: ast.Lambda, node: ast.Name) -> ast.expr | None:
     """The element of what a lambda makes in which a name stands."""
     assert isinstance(made.body, ast.Tuple)
-    return next((e for e in made.body.elts if any(n is node for n in ast.walk(e))), None)
+    return next((e for e in made.body.elts if any(n is node for n in nodes_in(e))), None)
 
 
 def _is_emitted(facts: FunctionFacts, node: ast.AST | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, qualified
@@ -109,15 +110,15 @@ class ListUses:
         facts = self.facts
         if changed_in_place(facts, name, behind=behind) and any(
             isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and _is(n.value, name)
-            for n in ast.walk(facts.function)
+            for n in nodes_in(facts.function)
         ):
             raise NeedsListError(f"`{name}` is changed in place")
         place = behind.end_lineno or 0, behind.end_col_offset or 0
-        for node in ast.walk(facts.function):
+        for node in nodes_in(facts.function):
             if _is(node, name) and isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 if (node.lineno, node.col_offset) < place:
                     looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(behind))
-                    if looped or not any(n is node for n in ast.walk(behind)):
+                    if looped or not any(n is node for n in nodes_in(behind)):
                         raise NeedsListError(f"`{name}` is read in front of the order as well")
                     continue
                 self._follow(node)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.questions import answers
@@ -22,7 +23,7 @@ def bound_anew(facts: FunctionFacts, read: ast.AST, code: Iterable[ast.AST]) -> 
     wanted = {*_read_from_outside(facts, read)}
     if not wanted:
         return None
-    nodes = [n for part in code for n in ast.walk(part)]
+    nodes = [n for part in code for n in nodes_in(part)]
     found = wanted & {*_bound(nodes)}
     if not found and any(isinstance(n, ast.Call) and effects(facts, n) for n in nodes):
         found = wanted & {*_bound_in_functions(facts.source.tree)}
@@ -31,7 +32,7 @@ def bound_anew(facts: FunctionFacts, read: ast.AST, code: Iterable[ast.AST]) -> 
 
 def _read_from_outside(facts: FunctionFacts, read: ast.AST) -> Iterator[str]:
     own = locals_of(facts.function)
-    for node in ast.walk(read):
+    for node in nodes_in(read):
         if isinstance(node, ast.Attribute):
             yield node.attr
         elif isinstance(node, ast.Name) and node.id not in own:
@@ -50,8 +51,8 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _bound_in_functions(tree: ast.AST | None) -> Iterator[str]:
     """What functions of a file bind of objects and of the module, but for those that make an object."""
-    functions = (n for n in ast.walk(tree or ast.Pass()) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    functions = (n for n in nodes_in(tree or ast.Pass()) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
     for function in functions:
         if function.name != "__init__":
-            parts = (n for n in ast.walk(function) if isinstance(n, (ast.Attribute, ast.Global, ast.Nonlocal)))
+            parts = (n for n in nodes_in(function) if isinstance(n, (ast.Attribute, ast.Global, ast.Nonlocal)))
             yield from _bound(parts)

@@ -8,6 +8,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.memory import shares
@@ -30,7 +31,7 @@ def _written(facts: FunctionFacts) -> str | None:
         called = waiting.pop()
         if (target := _in_lambda(called)) is not None:
             return shortened(target)
-        read = {n.attr for n in ast.walk(called.function) if isinstance(n, ast.Attribute)}
+        read = {n.attr for n in nodes_in(called.function) if isinstance(n, ast.Attribute)}
         for caller in called.calls():
             if (target := _changed(caller, read)) is not None:
                 return shortened(target)
@@ -43,8 +44,8 @@ def _written(facts: FunctionFacts) -> str | None:
 def _in_lambda(called: FunctionFacts) -> ast.expr | None:
     """What a lambda that names the function changes in place: no facts are known of such a caller."""
     tree, name = called.source.tree, called.function.name
-    for one in ast.walk(tree) if tree is not None else ():
-        inside = [*ast.walk(one.body)] if isinstance(one, ast.Lambda) else []
+    for one in nodes_in(tree) if tree is not None else ():
+        inside = [*nodes_in(one.body)] if isinstance(one, ast.Lambda) else []
         if any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in inside):
             for node in inside:
                 match node:
@@ -64,7 +65,7 @@ def _changed(caller: FunctionFacts, read: set[str]) -> ast.expr | None:
     call = caller.node
     arguments = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
     paths = frozenset[str]().union(*(shares(caller, n).paths for n in (call, *arguments) if isinstance(n, ast.expr)))
-    inside = {*ast.walk(call)}
+    inside = {*nodes_in(call)}
     for change, target in changes(caller, caller.statement):
         if change in inside:
             continue
@@ -77,5 +78,5 @@ def _changed(caller: FunctionFacts, read: set[str]) -> ast.expr | None:
 def _hands_on(caller: FunctionFacts) -> bool:
     """May a caller return what it got?"""
     paths = shares(caller, caller.node).paths if isinstance(caller.node, ast.expr) else frozenset()
-    values = (n.value for n in ast.walk(caller.function) if isinstance(n, ast.Return) and n.value is not None)
-    return any(caller.node in ast.walk(value) or paths & shares(caller, value).paths for value in values)
+    values = (n.value for n in nodes_in(caller.function) if isinstance(n, ast.Return) and n.value is not None)
+    return any(caller.node in nodes_in(value) or paths & shares(caller, value).paths for value in values)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.torch_facts import load
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.liveness import parameters
@@ -53,7 +54,7 @@ def asked_by_callers(facts: FunctionFacts) -> str | None:
 
 def _all_asked(facts: FunctionFacts) -> Iterator[ast.expr]:
     """The expressions in a function of which code asks which object they are."""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         yield from _asked(node, lambda n: isinstance(facts.value(n), Tensor))
         yield from _asked_inside(facts, node)
 
@@ -110,10 +111,10 @@ def _asks(function: ast.AST) -> bool:
         if (named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")) in _CACHES:
             return True
     own = parameters(function)
-    called = (n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+    called = (n for n in nodes_in(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
     asked = [a for n in called if n.func.id in _ASKING for a in n.args]  # type: ignore[attr-defined]
     # what is indexed, or searched, is no dictionary there for certain
-    asked += [a for n in ast.walk(function) if not isinstance(n, ast.Subscript) for a in _asked(n, lambda _: True)]
+    asked += [a for n in nodes_in(function) if not isinstance(n, ast.Subscript) for a in _asked(n, lambda _: True)]
     return any(isinstance(a, ast.Name) and a.id in own for a in asked)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.questions import answers
 
@@ -33,7 +34,7 @@ def told(facts: FunctionFacts) -> str | None:
     changed = _changed(facts.source.tree)
     for function in _around(facts) if changed else ():
         own = locals_of(function)
-        for node in ast.walk(function):
+        for node in nodes_in(function):
             if isinstance(node, ast.Name) and node.id in changed and node.id not in own:
                 return node.id
     return None
@@ -49,13 +50,13 @@ def _around(facts: FunctionFacts) -> Iterator[_Function]:
                 callers.append(caller)
     tree = facts.source.tree
     named: dict[str, list[_Function]] = {}
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             named.setdefault(node.name, []).append(node)
     waiting = [*seen]
     while waiting:
         yield (function := waiting.pop())
-        for node in ast.walk(function):
+        for node in nodes_in(function):
             for other in named.get(_last(node), ()) if isinstance(node, (ast.Name, ast.Attribute)) else ():
                 if other not in seen:
                     seen.add(other)
@@ -67,15 +68,15 @@ def _changed(tree: ast.Module | None) -> frozenset[str]:
     """Names of the module whose objects code that output runs changes, or that are such objects."""
     if tree is None:
         return frozenset()
-    classes = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
-    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    classes = {n.name: n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)}
+    functions = {n.name: n for n in nodes_in(tree) if isinstance(n, ast.FunctionDef)}
     listening: list[ast.AST] = [n for n in classes.values() if any(_last(b).endswith(_KINDS) for b in n.bases)]
     listening += (
         found for given in _given(tree) for found in (given, classes.get(_last(given)), functions.get(_last(given)))
         if isinstance(found, (ast.ClassDef, ast.FunctionDef, ast.Lambda))
     )  # fmt: skip
     found = {name for node in listening for name in _writes(node)}
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=made)):
                 found |= {name} if classes.get(_last(made)) in listening else set()
@@ -84,7 +85,7 @@ def _changed(tree: ast.Module | None) -> frozenset[str]:
 
 def _given(tree: ast.Module) -> Iterator[ast.expr]:
     """What is put where output runs it: an object, its class where it is made there, a function."""
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         match node:
             case ast.Call(func=taker, args=[given, *_]) if _last(taker) in _TAKES:
                 yield given.func if isinstance(given, ast.Call) else given
@@ -98,7 +99,7 @@ def _given(tree: ast.Module) -> Iterator[ast.expr]:
 
 def _writes(code: ast.AST) -> Iterator[str]:
     """The names whose objects code may change: it stores in them, or calls a method of theirs, or binds them."""
-    for node in ast.walk(code):
+    for node in nodes_in(code):
         match node:
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 yield from names

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.legality.operations import names as known
@@ -38,7 +39,7 @@ def _computes_within(info: FunctionInfo, callers: tuple[FunctionInfo, ...]) -> b
     node = info.node
     if not isinstance(node, ast.FunctionDef) or node.decorator_list or info in callers:
         return False
-    if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(node)):
+    if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in nodes_in(node)):
         return False
     return _Body(info, node, (*callers, info)).computes(node.body)
 
@@ -203,7 +204,7 @@ class _Body(Kinds):
 def _made_here(function: ast.FunctionDef, makes: Callable[[ast.expr], bool]) -> frozenset[str]:
     """The names of a function that are only ever bound to what it makes itself."""
     made, other = set[str](), {*parameters(function)}
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         match node:
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
@@ -211,15 +212,15 @@ def _made_here(function: ast.FunctionDef, makes: Callable[[ast.expr], bool]) -> 
             ):
                 (made if makes(value) else other).add(name)
             case ast.Assign(targets=targets):
-                other |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+                other |= {n.id for t in targets for n in nodes_in(t) if isinstance(n, ast.Name)}
             case ast.For(target=target) | ast.comprehension(target=target) | ast.NamedExpr(target=target):
-                other |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+                other |= {n.id for n in nodes_in(target) if isinstance(n, ast.Name)}
     return frozenset(made - other)
 
 
 def _taken_apart(function: ast.FunctionDef) -> Iterator[ast.expr]:
     """What is called where a result of several values is taken apart."""
-    for node in ast.walk(function):
+    for node in nodes_in(function):
         match node:
             case (
                 ast.Assign(targets=[ast.Tuple()], value=ast.Call(func=called))
@@ -245,5 +246,5 @@ def _makes_tensor(value: ast.expr) -> bool:
 def runs_through(info: FunctionInfo) -> bool:
     """May a function run through what it is given, which an iterator would not survive?"""
     runs = (ast.For, ast.ListComp)
-    named = {n.func.id for n in ast.walk(info.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    return any(isinstance(n, runs) for n in ast.walk(info.node)) or not named <= {"len", "isinstance", "range", "float"}
+    named = {n.func.id for n in nodes_in(info.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    return any(isinstance(n, runs) for n in nodes_in(info.node)) or not named <= {"len", "isinstance", "range", "float"}

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.legality.effects import effects
@@ -18,9 +19,9 @@ def seen_without_rows(facts: FunctionFacts, kept: Sequence[ast.stmt], section: S
     """Which of the statements that are kept would be seen to run where there are no rows: whatever does more than bind
     names that the section alone uses, and binds before it reads them. A sentence; None where none would be.
     """
-    inside = {n for s in section for n in ast.walk(s)}
+    inside = {n for s in section for n in nodes_in(s)}
     places: dict[str, list[ast.Name]] = {}
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Name):
             places.setdefault(node.id, []).append(node)
     for statement in kept:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from graphmend.analysis.syntax.traversal import nodes_in
+
 _TAKES_OUT = frozenset({"pop", "popitem", "popleft", "clear", "remove", "__delitem__", "__init__"})
 _DEFAULTS = ("defaultdict", "DefaultDict")
 
@@ -27,7 +29,7 @@ def makes_entries(tree: ast.Module | None, container: ast.expr) -> bool:
 @lru_cache(maxsize=4)
 def _losing(tree: ast.Module | None) -> frozenset[str]:
     found: set[str | None] = set()
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in nodes_in(tree) if tree is not None else ():
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in _TAKES_OUT:
                 found.add(_last_name(owner))
@@ -40,7 +42,7 @@ def _losing(tree: ast.Module | None) -> frozenset[str]:
 
 @lru_cache(maxsize=4)
 def _making(tree: ast.Module | None) -> frozenset[str]:
-    nodes = list(ast.walk(tree)) if tree is not None else []
+    nodes = list(nodes_in(tree)) if tree is not None else []
     own = (n for n in nodes if isinstance(n, ast.ClassDef))
     makers = {*_DEFAULTS, *(c.name for c in own if any(getattr(s, "name", "") == "__missing__" for s in c.body))}
     found: set[str | None] = set()
@@ -49,10 +51,10 @@ def _making(tree: ast.Module | None) -> frozenset[str]:
             case ast.Assign(targets=targets, value=ast.Call(func=function)) if _last_name(function) in makers:
                 found.update(map(_outermost_name, targets))
             case ast.AnnAssign(target=target, annotation=kind, value=value):
-                if makers & {_last_name(n) for part in (kind, value) if part is not None for n in ast.walk(part)}:
+                if makers & {_last_name(n) for part in (kind, value) if part is not None for n in nodes_in(part)}:
                     found.add(_outermost_name(target))
             case ast.arg(arg=name, annotation=ast.expr() as kind):
-                if makers & {_last_name(n) for n in ast.walk(kind)}:
+                if makers & {_last_name(n) for n in nodes_in(kind)}:
                     found.add(name)
     return frozenset(name for name in found if name is not None)
 

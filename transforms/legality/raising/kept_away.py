@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Static, Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import domains
@@ -63,14 +64,14 @@ def _asked(facts: FunctionFacts, at: ast.stmt, ignored: str | None) -> frozenset
     """The values that the tests in a statement are about, but for questions whether they equal an ignored one; with a
     test that leaves an iteration those of its loop.
     """
-    leaves = any(isinstance(n, (ast.Break, ast.Continue)) for n in ast.walk(at))
+    leaves = any(isinstance(n, (ast.Break, ast.Continue)) for n in nodes_in(at))
     loops = (a for a in facts.ancestors(at) if isinstance(a, (ast.For, ast.While)))
     whole = next(loops, at) if leaves else at
     return frozenset(about for test in _tests(whole) for about in _values(facts, test, _SAYS, ignored))
 
 
 def _tests(statement: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(statement):
+    for node in nodes_in(statement):
         match node:
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
                 yield test

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Static, Tensor, Value, options
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import has_own_names
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.legality.context import observed
@@ -27,7 +28,7 @@ def but_for_none(facts: FunctionFacts, whole: ast.stmt, name: str, value: Value)
     nothing = [o for o in options(value) if isinstance(o, Const) and o.value is None]
     if not loops or len(tensors) != 1 or not nothing or len([*options(value)]) != 2:
         return None
-    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    names = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
     return tensors[0] if all(isinstance(n.ctx, ast.Store) or _raises_for_none(facts, whole, n) for n in names) else None
 
 

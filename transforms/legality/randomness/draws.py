@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
@@ -19,7 +20,7 @@ _MODULES = ("random", "numpy.random", "torch.nn.init")
 @answers("random")
 def draws(facts: FunctionFacts, *nodes: ast.AST) -> list[ast.Call]:
     """The calls in code that draw random numbers, of whichever generator."""
-    return [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Call) and is_draw(facts, n)]
+    return [n for node in nodes for n in nodes_in(node) if isinstance(n, ast.Call) and is_draw(facts, n)]
 
 
 def is_draw(facts: FunctionFacts, call: ast.Call) -> bool:

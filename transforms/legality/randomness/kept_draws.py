@@ -12,6 +12,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.fix import Difference
@@ -50,7 +51,7 @@ def orphaned(facts: FunctionFacts) -> list[Difference]:
     drawing = [c for c in draws(facts, statement) if from_torch(facts, c)]
     if not drawing and not reads(statement) & _drawn_names(facts):
         return []
-    if any(_keeps(facts, s) for s in ast.walk(statement)) or _changed(statement) & _alive(facts, (statement,)):
+    if any(_keeps(facts, s) for s in nodes_in(statement)) or _changed(statement) & _alive(facts, (statement,)):
         return []
     says = "a backend that drops dead code does not draw {}: nothing else reads what `{}` computes"
     names = sorted({f"`{shortened(c)}`" for c in drawing} | {f"`{n}`" for n in reads(statement) & _drawn_names(facts)})
@@ -61,8 +62,8 @@ def orphaned(facts: FunctionFacts) -> list[Difference]:
 def _drawn_names(facts: FunctionFacts) -> frozenset[str]:
     """The local names that hold what torch draws, or what is computed from that."""
     found: set[str] = set()
-    assigned = [n for n in ast.walk(facts.function) if isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign))]
-    assigned += [n for n in ast.walk(facts.function) if isinstance(n, ast.NamedExpr)]  # type: ignore[misc]
+    assigned = [n for n in nodes_in(facts.function) if isinstance(n, (ast.Assign, ast.AnnAssign, ast.AugAssign))]
+    assigned += [n for n in nodes_in(facts.function) if isinstance(n, ast.NamedExpr)]  # type: ignore[misc]
     grows = True
     while grows:
         grows = False
@@ -78,10 +79,10 @@ def _drawn_names(facts: FunctionFacts) -> frozenset[str]:
 
 def _alive(facts: FunctionFacts, without: tuple[ast.AST, ...]) -> set[str]:
     """The names that something outside some code keeps alive: what leaves the function, or is asked by Python."""
-    skipped = {n for node in without for n in ast.walk(node)}
+    skipped = {n for node in without for n in nodes_in(node)}
     alive: set[str] = set()
     flows: list[tuple[set[str], set[str]]] = []
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if node in skipped or node is facts.function:
             continue
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and not _keeps(facts, node):
@@ -99,7 +100,7 @@ def _alive(facts: FunctionFacts, without: tuple[ast.AST, ...]) -> set[str]:
 
 
 def _reads(node: ast.AST, skipped: set[ast.AST]) -> set[str]:
-    return {name for n in ast.walk(node) if n not in skipped for name in _read(n)}
+    return {name for n in nodes_in(node) if n not in skipped for name in _read(n)}
 
 
 def _read(node: ast.AST) -> set[str]:
@@ -131,7 +132,7 @@ def _keeps(facts: FunctionFacts, node: ast.AST) -> bool:
 def _changed(node: ast.AST) -> set[str]:
     """The names that code binds, and those into whose values it stores."""
     stores = (ast.Assign, ast.AugAssign, ast.AnnAssign)
-    targets = [t for n in ast.walk(node) if isinstance(n, stores) for t in _targets(n)]
+    targets = [t for n in nodes_in(node) if isinstance(n, stores) for t in _targets(n)]
     return writes(node) | {r.id for t in targets for r in _roots(t) if isinstance(r, ast.Name)}
 
 

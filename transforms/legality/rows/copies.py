@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.context import telling
 from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
@@ -87,5 +88,5 @@ def worked_into(facts: FunctionFacts, node: ast.expr) -> tuple[ast.expr, ast.Cal
 
 
 def _loads(facts: FunctionFacts, name: str) -> list[ast.Name]:
-    names = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name)
+    names = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name)
     return [n for n in names if isinstance(n.ctx, ast.Load)]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.memory import shares
@@ -34,7 +35,7 @@ def handed_between(facts: FunctionFacts, tensors: Collection[ast.expr], uses: Co
     for use in uses:
         loops = [a for a in facts.ancestors(use) if isinstance(a, _LOOPS) and a not in around]
         end = max([end, *map(_end, loops)])
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not isinstance(node, ast.Call) or not begin <= _place(node) <= end or not _is_unknown(facts, node):
             continue
         if any(_reaches(facts, node, tensor) for tensor in tensors):
@@ -52,7 +53,7 @@ def _reaches(facts: FunctionFacts, call: ast.Call, tensor: ast.expr) -> bool:
         computed = isinstance(facts.value(one), Tensor) and shares(facts, one).fresh
         if roots & reads(one) and not computed:  # its owner, or what holds it
             return True
-    own = [f for f in ast.walk(facts.function) if isinstance(f, _FUNCTIONS) and f is not facts.function]
+    own = [f for f in nodes_in(facts.function) if isinstance(f, _FUNCTIONS) and f is not facts.function]
     return any(roots & reads(f) for f in own)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import UNKNOWN, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
@@ -32,7 +33,7 @@ class Picked(NamedTuple):
 
 def singular_at_one(facts: FunctionFacts, nodes: Iterable[ast.expr]) -> str | None:
     """A function in expressions that has no finite derivative at 1, which stands in for elements that do not count."""
-    calls = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Call)]
+    calls = [n for node in nodes for n in nodes_in(node) if isinstance(n, ast.Call)]
     names = {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
     return min(names & SINGULAR_AT_ONE, default=None)
 
@@ -123,7 +124,7 @@ def other_rank(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
 @answers("shapes")
 def other_ranks_meet(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr]) -> bool:
     """Do what is made of `picks`, of different numbers of dimensions for certain, meet element by element?"""
-    for one in ast.walk(node):
+    for one in nodes_in(node):
         match one:
             case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.MatMult):
                 parts = [left, right]
@@ -133,7 +134,7 @@ def other_ranks_meet(facts: FunctionFacts, node: ast.expr, picks: Container[ast.
                 parts = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
             case _:
                 continue
-        made = [facts.value(p) for p in parts if any(n in picks for n in ast.walk(p) if isinstance(n, ast.expr))]
+        made = [facts.value(p) for p in parts if any(n in picks for n in nodes_in(p) if isinstance(n, ast.expr))]
         if len({v.rank for v in made if isinstance(v, Tensor) and v.rank}) > 1:
             return True
     return False
@@ -223,9 +224,9 @@ def _root(facts: FunctionFacts, node: ast.expr, at: _Place) -> tuple[str, _Place
 
 def _name_root(facts: FunctionFacts, name: str, at: _Place) -> tuple[str, _Place] | None:
     """Follows a name that is bound once; others are roots, where no later binding, and no loop, changes them."""
-    stores = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    stores = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
     stores = [n for n in stores if not isinstance(n.ctx, ast.Load)]
-    changed = any(isinstance(n, ast.Attribute) and n.attr in _RESHAPE_IN_PLACE for n in ast.walk(facts.function))
+    changed = any(isinstance(n, ast.Attribute) and n.attr in _RESHAPE_IN_PLACE for n in nodes_in(facts.function))
     bound = [s for n in stores if isinstance(s := facts.parent(n), ast.stmt) and not isinstance(s, ast.AugAssign)]
     looped = any(isinstance(a, (ast.For, ast.While)) for n in stores for a in facts.ancestors(n))
     if changed or len(bound) < sum(not isinstance(facts.parent(n), ast.AugAssign) for n in stores) or looped:
@@ -267,7 +268,7 @@ def of_nothing(facts: FunctionFacts, place: Picked, value: ast.expr) -> list[Dif
     if isinstance(constant(value), (int, float)):
         return []
     given, tensor, mask = facts.value(value), facts.value(place.tensor), facts.value(place.mask)
-    if not isinstance(given, Tensor) or given.ndarray or any(picked(facts, n) for n in ast.walk(value)):
+    if not isinstance(given, Tensor) or given.ndarray or any(picked(facts, n) for n in nodes_in(value)):
         return None
     found = []
     ranks = [v.rank if isinstance(v, Tensor) else None for v in (given, tensor, mask)]
@@ -285,7 +286,7 @@ def of_nothing(facts: FunctionFacts, place: Picked, value: ast.expr) -> list[Dif
 def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.expr, Picked]:
     """The places in an expression that pick elements by a mask."""
     wanted = ast.unparse(mask)
-    found = {n: p for n in ast.walk(node) if isinstance(n, ast.expr) and (p := picked(facts, n)) is not None}
+    found = {n: p for n in nodes_in(node) if isinstance(n, ast.expr) and (p := picked(facts, n)) is not None}
     return {n: p for n, p in found.items() if ast.unparse(p.mask) == wanted}
 
 
@@ -299,7 +300,7 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
     """
     if node in picks:
         return True
-    if not any(n in picks or picked(facts, n) for n in ast.walk(node) if isinstance(n, ast.expr)):
+    if not any(n in picks or picked(facts, n) for n in nodes_in(node) if isinstance(n, ast.expr)):
         value = facts.value(node)
         return number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0)
     match node:

@@ -14,6 +14,7 @@ from graphmend.analysis.lattice.values import Container, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import bindings
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.operations import flags, rowwise
@@ -38,7 +39,7 @@ _REGISTER_HOOKS = (
 @lru_cache(maxsize=8)
 def has_hooks(tree: ast.AST | None) -> bool:
     """Does a file give modules hooks, which see what these are given and what they give, and may keep or change it?"""
-    named = (n for n in ast.walk(tree) if isinstance(n, (ast.Attribute, ast.Name))) if tree is not None else ()
+    named = (n for n in nodes_in(tree) if isinstance(n, (ast.Attribute, ast.Name))) if tree is not None else ()
     return any(_last(n) in _REGISTER_HOOKS for n in named)
 
 
@@ -81,7 +82,7 @@ def does_method(function: Function, tree: ast.AST | None) -> Does:
 def _is_made_with_flags(tree: ast.AST, layer: str) -> bool:
     """Is a layer of this name anywhere made to work in place, or to change what it reads, as far as the text says?"""
     places = [("inplace", flags.LAYER_INPLACE.get(layer)), ("max_norm", flags.LAYER_MAX_NORM.get(layer))]
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if not (isinstance(node, ast.Call) and _last(node.func) == layer):
             continue
         for keyword, place in places:
@@ -102,7 +103,7 @@ def _last(function: ast.expr) -> str:
 @lru_cache(maxsize=64)
 def is_only_one(method: str, tree: ast.AST | None) -> bool:
     """Is there one function of a name in a file, that nothing else is put in the place of? Other files may."""
-    found = [*ast.walk(tree)] if tree is not None else []
+    found = [*nodes_in(tree)] if tree is not None else []
     functions = [n for n in found if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == method]
     members = (bound for n in found if isinstance(n, ast.ClassDef) for s in n.body for bound in bindings(s))
     others = any(name == method and by not in functions for name, by in members)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -57,7 +58,7 @@ class PickedRows(Kinds):
     def _has_picks(self, node: ast.expr) -> bool:
         return any(
             isinstance(n, ast.expr) and (n in self._picks or (isinstance(n, ast.Name) and n.id in self.rows))
-            for n in ast.walk(node)
+            for n in nodes_in(node)
         )
 
     def module(self, function: ast.expr, given: Kind) -> Does | None:
@@ -84,7 +85,7 @@ def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *,
 @answers("shapes")
 def rows_alone(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr]) -> bool:
     """Do picked rows meet only tensors of fewer dimensions, which have no rows of their own: as many as are picked?"""
-    inside = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n in picks]
+    inside = [n for n in nodes_in(node) if isinstance(n, ast.expr) and n in picks]
     ranks = [value.rank if isinstance(value := facts.value(n), Tensor) else None for n in inside]
     least = min((rank or 0 for rank in ranks), default=0)
     rest: list[ast.AST] = [node]
@@ -93,7 +94,7 @@ def rows_alone(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr])
         if one in inside:
             continue
         of = facts.value(one) if isinstance(one, ast.expr) else None
-        if isinstance(of, Tensor) and not any(n in inside for n in ast.walk(one)):
+        if isinstance(of, Tensor) and not any(n in inside for n in nodes_in(one)):
             if of.rank is None or of.rank >= least:
                 return False
         else:

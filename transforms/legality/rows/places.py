@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import Bound, bindings, stores
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -31,8 +32,8 @@ def places(facts: FunctionFacts, bound: Collection[Picked]) -> set[ast.expr] | s
             given.setdefault(name, []).append(one)
     found: set[ast.expr] = set()
     for value, picks, _ in bound:
-        for index in (i for node in ast.walk(value) for i in _indices_of(facts, node)):
-            if not any(n in picks or (isinstance(n, ast.Name) and n.id in given) for n in ast.walk(index)):
+        for index in (i for node in nodes_in(value) for i in _indices_of(facts, node)):
+            if not any(n in picks or (isinstance(n, ast.Name) and n.id in given) for n in nodes_in(index)):
                 continue
             if (kept := _unchanged(index, picks, given, set())) is None:
                 return f"`{ast.unparse(index)}` may be out of range where nothing is picked"

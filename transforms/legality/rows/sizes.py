@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
@@ -54,7 +55,7 @@ def _met(facts: FunctionFacts, node: ast.expr, seen: set[str]) -> Iterator[ast.N
         case ast.Assign(targets=[ast.Name(id=name)]) if name not in seen and len(bindings(facts).get(name, [])) == 1:
             if name in parameters(facts.function):
                 return
-            for load in ast.walk(facts.function):
+            for load in nodes_in(facts.function):
                 if isinstance(load, ast.Name) and load.id == name and isinstance(load.ctx, ast.Load):
                     yield from _met(facts, load, seen | {name})
 
@@ -96,7 +97,7 @@ def _always(facts: FunctionFacts, node: ast.expr) -> bool:
             if isinstance(above, (ast.If, ast.While, ast.For)) or above not in block[at:]:
                 return False
             between = block[at : block.index(above)]
-            return not any(isinstance(n, _LEAVES) for one in between for n in ast.walk(one))
+            return not any(isinstance(n, _LEAVES) for one in between for n in nodes_in(one))
         if isinstance(above, (*_MAYBE, *_MAYBE_LISTS)):
             return False
     return False

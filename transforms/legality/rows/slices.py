@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds
 
@@ -90,6 +91,6 @@ def fills_slice(facts: FunctionFacts, call: ast.Call) -> bool:
     if not isinstance(statement, ast.Assign) or len(call.args) != 1 or len(statement.targets) != 1:
         return False
     target, count = statement.targets[0], ast.unparse(call.args[0])
-    slices = [n for n in ast.walk(target) if isinstance(n, ast.Slice)] if isinstance(target, ast.Subscript) else []
+    slices = [n for n in nodes_in(target) if isinstance(n, ast.Slice)] if isinstance(target, ast.Subscript) else []
     bounds = [ast.unparse(b) for part in slices for b in (part.lower, part.upper) if b is not None]
     return count in bounds or f"-{count}" in bounds

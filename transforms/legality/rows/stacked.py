@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import stored, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
@@ -55,7 +56,7 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
         case ast.Assign(targets=[ast.Tuple()]):
             yield node
         case ast.Assign(targets=[ast.Name(id=name)]):
-            every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             if sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
                 raise NotRowsError(f"`{name}` is bound to other values as well")
             for use in every:

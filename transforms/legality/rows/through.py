@@ -7,6 +7,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
 from graphmend.transforms.legality.outside.pure_bodies import only_computes
 
@@ -25,10 +26,10 @@ def works_through(facts: FunctionFacts, call: ast.Call, picks: Container[ast.exp
     if not isinstance(function, Function) or function.bound is not None or not only_computes(function.info):
         return False
     node, tree = function.info.node, facts.source.tree
-    if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in ast.walk(tree)):
+    if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in nodes_in(tree)):
         return False
     given = _given(node, call)
-    called = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in ast.walk(node)}
+    called = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in nodes_in(node)}
     if given is None or called & SINGULAR_AT_ONE:  # which stands in for what is not picked
         return False
     names = {name for name, value in given.items() if any(n in picks for n in _expressions(value))}
@@ -69,4 +70,4 @@ def _read(value: ast.expr, names: set[str]) -> set[ast.expr]:
 
 
 def _expressions(node: ast.AST) -> list[ast.expr]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.expr)]
+    return [n for n in nodes_in(node) if isinstance(n, ast.expr)]

@@ -23,6 +23,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of, reaching, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import locals_of
@@ -154,7 +155,7 @@ def _counts_from_zero(facts: FunctionFacts, key: ast.expr) -> bool:
 def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an entry of a table of the module a function that an import or a definition names, here as there?"""
     tree = facts.source.tree
-    if tree is None or node in ast.walk(facts.function):
+    if tree is None or node in nodes_in(facts.function):
         return False
     while isinstance(node, ast.Attribute):
         node = node.value
@@ -162,7 +163,7 @@ def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
         return False
     bound = node.id
     return not any(
-        isinstance(n, ast.Name) and n.id == bound and not isinstance(n.ctx, ast.Load) for n in ast.walk(tree)
+        isinstance(n, ast.Name) and n.id == bound and not isinstance(n.ctx, ast.Load) for n in nodes_in(tree)
     )
 
 
@@ -177,7 +178,7 @@ def _looked_up(facts: FunctionFacts) -> list[_Looked]:
         return []
     match above:
         case ast.Assign(targets=[ast.Name(id=name)]) if stores(facts, name) == 1:
-            names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            names = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             return [looked for n in names if (looked := _looked(facts, n)) is not None]
     looked = _looked(facts, node)
     return [] if looked is None else [looked]

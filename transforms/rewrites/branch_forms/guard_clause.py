@@ -35,6 +35,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import always_leaves
 from graphmend.transforms.code.positions import replaceable
@@ -78,7 +79,7 @@ def _skipped(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
             return []
     block = facts.body_of(statement)
     rest = block[block.index(statement) + 1 :]
-    leaves = any(isinstance(n, (*LEAVES, ast.Yield, ast.YieldFrom)) for s in rest for n in ast.walk(s))
+    leaves = any(isinstance(n, (*LEAVES, ast.Yield, ast.YieldFrom)) for s in rest for n in nodes_in(s))
     return rest if around and not leaves else []
 
 

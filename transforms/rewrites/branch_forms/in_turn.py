@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
@@ -124,7 +125,7 @@ def _is_single(statement: ast.If) -> bool:
 
 def _ends_all(facts: FunctionFacts, statement: ast.If, behind: Sequence[ast.stmt]) -> bool:
     """Does a branch return nothing, as the end of the function behind it does?"""
-    given = [n.value for s in (statement, *behind) for n in ast.walk(s) if isinstance(n, ast.Return)]
+    given = [n.value for s in (statement, *behind) for n in nodes_in(s) if isinstance(n, ast.Return)]
     return facts.body_of(statement) is facts.function.body and not any(given)
 
 
@@ -204,7 +205,7 @@ class _Turns:
         if any(len(found) != 1 for found in calls):
             return None
         (one, name, first), (two, other, second) = calls[0][0], calls[1][0]
-        mentions = sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement))
+        mentions = sum(isinstance(n, ast.Name) and n.id == name for n in nodes_in(statement))
         owner = self.facts.before(statement).get(name)
         if name != other or mentions != 2 or not (isinstance(owner, Container) and owner.kind == "list"):
             return None
@@ -283,7 +284,7 @@ class _Turns:
             self.evaluated.append(value)
         self.lines += self._asked(HOLE.format(len(self.kept)), "" if always else place.holds, place.indent)
         self.kept.append([statement])
-        inside = {id(node) for node in ast.walk(statement)}
+        inside = {id(node) for node in nodes_in(statement)}
         changed = any(id(node) in inside for node, _ in changes(self.facts))
         self.changes |= changed and isinstance(statement, (ast.Expr, ast.AugAssign))
         self._bound |= names
@@ -368,7 +369,7 @@ def _has_one_name(facts: FunctionFacts, name: str) -> bool:
     """Is what a name is bound to, once, never given to another name, a container, or code that may keep it?"""
     if stores(facts, name) != 1:
         return False
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not (isinstance(node, ast.Name) and node.id == name):
             continue
         match facts.parent(node):
@@ -391,4 +392,4 @@ def _binds_nothing(test: ast.expr) -> None:
 
 
 def _left_early(loop: ast.For) -> bool:
-    return any(isinstance(n, _LEAVES) for n in ast.walk(loop))
+    return any(isinstance(n, _LEAVES) for n in nodes_in(loop))

@@ -33,6 +33,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import always_leaves
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -60,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if len(sides) != 1:
         return None
     last = sides[0][-1]
-    inside = [n for n in ast.walk(statement) if isinstance(n, _LEAVES)]
+    inside = [n for n in nodes_in(statement) if isinstance(n, _LEAVES)]
     if len(inside) != 1 or not isinstance(last, ast.If):
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):

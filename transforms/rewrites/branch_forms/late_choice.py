@@ -29,6 +29,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, is_bracketed, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
@@ -89,7 +90,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _within(facts: FunctionFacts, test: ast.expr) -> bool:
-    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in ast.walk(test))
+    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in nodes_in(test))
 
 
 def _at_once(facts: FunctionFacts, expression: ast.IfExp) -> Fix | Refusal:
@@ -97,7 +98,7 @@ def _at_once(facts: FunctionFacts, expression: ast.IfExp) -> Fix | Refusal:
     tree = chosen(facts, expression, "")
     check_python(facts, tree)
     whole = whole_of(facts, expression)
-    others = [n for n in ast.iter_child_nodes(whole) if expression not in ast.walk(n)]
+    others = [n for n in ast.iter_child_nodes(whole) if expression not in nodes_in(n)]
     if found := effects(facts, *others):
         raise NotLateError(f"{found[0]}, and the test would be asked before it")
     code = Code(facts.source)
@@ -120,7 +121,7 @@ def _named(facts: FunctionFacts, statement: ast.stmt, tree: Tree, bound: set[ast
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
     found = uses(facts, statement, behind, tree)
-    last = max((i for i, s in enumerate(behind) if any(use.whole in ast.walk(s) for use in found)), default=-1)
+    last = max((i for i, s in enumerate(behind) if any(use.whole in nodes_in(s) for use in found)), default=-1)
     check_kept(facts, behind[: last + 1], tree, found)
     if (
         not replaceable(facts, [statement])

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, fresh, locals_of, parameters, reads, stored, writes
@@ -89,7 +90,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     differences += lost(facts, branch, f"`{root}` has no gradient history", ast.Name(root, ast.Load()))
     code, new = Code(facts.source), fresh(facts, f"new_{root}")
     own: dict[ast.expr, str] = {
-        n: new for s in branch.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == root
+        n: new for s in branch.body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == root
     }  # every mention, stores included
     lines = [f"{new} = {root}.clone()", *(code.text(s, own) for s in branch.body if not isinstance(s, ast.Pass))]
     text = "\n".join([*lines, f"if {code.line(branch.test)}:", f"    {root}.copy_({new})"]) + "\n"
@@ -178,7 +179,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
 
 
 def _indices(target: ast.expr) -> list[ast.expr]:
-    return [n.slice for n in ast.walk(target) if isinstance(n, ast.Subscript)]
+    return [n.slice for n in nodes_in(target) if isinstance(n, ast.Subscript)]
 
 
 def _shared(facts: FunctionFacts, branch: ast.If, operands: list[ast.expr], root: str) -> list[Difference]:

@@ -27,6 +27,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -79,7 +80,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
-    if any(isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) for n in ast.walk(facts.function)):
+    if any(isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) for n in nodes_in(facts.function)):
         # side effects are replayed behind the graph, which has raised then (torch 2.13)
         differences.append(Difference("state", "where it raises while compiled, nothing is stored in objects"))
     return offer(NAME, title, facts, make, differences)
@@ -110,7 +111,7 @@ def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | as
     else:
         call = _check(facts, statement)
         made = [*call.args[_place(facts, call) + 1 :], *call.keywords] if call is not None else []
-    for node in (n for part in made for n in ast.walk(part)):
+    for node in (n for part in made for n in nodes_in(part)):
         if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return ast.unparse(node)
         if isinstance(node, ast.Call) and not isinstance(facts.parent(node), ast.Raise) and not _only_says(facts, node):

@@ -34,6 +34,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -96,7 +97,7 @@ def _binds(statement: ast.stmt) -> bool:
 @answers("effects")
 def _calls_unknown(facts: FunctionFacts, sides: tuple[list[ast.stmt], list[ast.stmt]]) -> bool:
     """Does a side call anything but functions of torch and Python?"""
-    calls = [n for side in sides for s in side for n in ast.walk(s) if isinstance(n, ast.Call)]
+    calls = [n for side in sides for s in side for n in nodes_in(s) if isinstance(n, ast.Call)]
     return not all(_known(qualified(facts, c.func) or "") for c in calls)
 
 

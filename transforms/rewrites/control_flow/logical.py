@@ -20,6 +20,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called
@@ -69,7 +70,7 @@ def _named_truth(facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _asks_for_truth(facts: FunctionFacts, value: ast.expr) -> bool:
     """Does an expression take the truth of tensors, and give it as a Python bool?"""
-    if not any(node is facts.node for node in ast.walk(value)):
+    if not any(node is facts.node for node in nodes_in(value)):
         return False
     negated = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
     chain = isinstance(value, ast.Compare) and len(value.ops) > 1

@@ -33,6 +33,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line, replaceable
@@ -55,7 +56,7 @@ class _NotComparedError(Exception):
 @asks("names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Match)), None)
-    if chosen is None or any(n is facts.node for case in chosen.cases for s in case.body for n in ast.walk(s)):
+    if chosen is None or any(n is facts.node for case in chosen.cases for s in case.body for n in nodes_in(s)):
         return None
     subject = chosen.subject
     if not is_tensor(facts, subject) and not isinstance(facts.value(subject), Scalar):

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const, Scalar, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, parameters, writes
@@ -149,7 +150,7 @@ def _of_number(facts: FunctionFacts, code: Code) -> Fix | None:
             return None
     reading = [
         n
-        for n in ast.walk(facts.function)
+        for n in nodes_in(facts.function)
         if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)
     ]
     asking = _asking(facts, reading[0]) if len(reading) == 1 else None
@@ -185,19 +186,19 @@ def _statements(facts: FunctionFacts, found: Sequence[_Range]) -> list[ast.stmt]
     """The statements that draw, with torch, what is compared."""
     names = {r.drawn.id for r in found if isinstance(r.drawn, ast.Name)}
     simple = (ast.Assign, ast.AnnAssign, ast.Expr)
-    statements = [s for s in ast.walk(facts.function) if isinstance(s, simple) and writes(s) & names]
+    statements = [s for s in nodes_in(facts.function) if isinstance(s, simple) and writes(s) & names]
     return [s for s in statements if any(from_torch(facts, call) for call in draws(facts, s))]
 
 
 def _ranges(facts: FunctionFacts, root: ast.expr, code: Code) -> list[_Range]:
     """The comparisons in a test that may be guarded and are not yet."""
-    found = [r for n in ast.walk(root) if isinstance(n, ast.Compare) and (r := _range(facts, n)) is not None]
+    found = [r for n in nodes_in(root) if isinstance(n, ast.Compare) and (r := _range(facts, n)) is not None]
     return [r for r in found if not _is_guarded(facts, r, code) and _decides(facts, r.compare, root)]
 
 
 def _behind(facts: FunctionFacts, root: ast.expr) -> list[ast.expr]:
     """What names in a test are bound to, of whose values only the truth counts anywhere."""
-    names = {n.id for n in ast.walk(root) if isinstance(n, ast.Name) and _decides(facts, n, root)}
+    names = {n.id for n in nodes_in(root) if isinstance(n, ast.Name) and _decides(facts, n, root)}
     found: list[ast.expr] = []
     for name in sorted(names - {*parameters(facts.function)}):
         bound = bindings(facts).get(name, [])
@@ -209,7 +210,7 @@ def _behind(facts: FunctionFacts, root: ast.expr) -> list[ast.expr]:
 @answers("order")
 def _only_asked(facts: FunctionFacts, name: str) -> bool:
     """Does each use of a name ask for its truth alone?"""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store):
             child: ast.AST = node
             above = facts.parent(node)
@@ -225,7 +226,7 @@ def _asked(facts: FunctionFacts) -> ast.expr | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
         match node:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                inside = facts.node is node or any(n is facts.node for n in ast.walk(test))
+                inside = facts.node is node or any(n is facts.node for n in nodes_in(test))
                 return test if inside else None
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 return value if _only_asked(facts, name) else None
@@ -321,9 +322,9 @@ def _asked_before(facts: FunctionFacts, one: _Range) -> list[ast.expr] | None:
         return None
     first, before = statement.test, list[ast.expr]()
     if isinstance(first, ast.BoolOp) and isinstance(first.op, ast.And):
-        at = next((i for i, v in enumerate(first.values) if any(n is one.compare for n in ast.walk(v))), 0)
+        at = next((i for i, v in enumerate(first.values) if any(n is one.compare for n in nodes_in(v))), 0)
         before, first = first.values[:at], first.values[at]
     while isinstance(first, (ast.BoolOp, ast.UnaryOp)):
         first = first.values[0] if isinstance(first, ast.BoolOp) else first.operand
-    asked = all(tensor_in(facts.value(n)) is None for v in before for n in ast.walk(v) if isinstance(n, ast.expr))
+    asked = all(tensor_in(facts.value(n)) is None for v in before for n in nodes_in(v) if isinstance(n, ast.expr))
     return before if first is one.compare and asked and not effects(facts, *before) else None

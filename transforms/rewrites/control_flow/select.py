@@ -39,6 +39,7 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
 )
 from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
@@ -111,7 +112,7 @@ def _of_gradients(fix: Fix) -> set[Difference]:
 
 
 def _within(facts: FunctionFacts, test: ast.expr) -> bool:
-    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in ast.walk(test))
+    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in nodes_in(test))
 
 
 # -- the test
@@ -159,7 +160,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     condition, swapped = _condition(facts, statement.test, predicates)
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
-    returning = any(isinstance(n, ast.Return) for n in ast.walk(statement))
+    returning = any(isinstance(n, ast.Return) for n in nodes_in(statement))
     absorbed: list[ast.stmt] = []
     if returning:
         if not returns(statement.body) or not (returns(statement.orelse) or returns([*statement.orelse, *behind])):
@@ -192,7 +193,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
 def _results(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side]) -> list[str]:
     """The names that the sides bind and that live on behind the last statement."""
     names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(writes(s)))
-    outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    outside = {n for s in nodes_in(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     before, found = surely_bound(facts, last), list[str]()
     for name in names:
         if name in outside:
@@ -214,7 +215,7 @@ def _differences(
     found = speculate(facts, *evaluated[0], *evaluated[1])
     if found.blockers:
         raise NotAFunctionError(found.blockers[0])
-    for node in (n for side in evaluated for e in side for n in ast.walk(e)):
+    for node in (n for side in evaluated for e in side for n in nodes_in(e)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "locals"):
             raise NotAFunctionError(f"`{node.func.id}()` means another function there")
         if isinstance(node, ast.IfExp) and depends(facts, node.test):
@@ -236,6 +237,8 @@ def _pairs(
     facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
 ) -> Iterator[tuple[str | None, Given, Given]]:
     """What both sides give for each result and its name: the expression where it is one, its value, and its text."""
+    calls = (n for n in nodes_in(facts.function) if isinstance(n, ast.Call))
+    functions = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
     for name in results:
         given: list[Given] = []
         for side in sides:
@@ -246,10 +249,7 @@ def _pairs(
                 given.append((None, _bound_to(facts, side.statements, name), name))
             else:
                 given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
-        if any(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name
-            for n in ast.walk(facts.function)
-        ):
+        if name in functions:
             raise NotAFunctionError(f"`{name}` is called: what is called is not selected in a graph")
         for node, _, text in given:
             if identified(facts, name) and (node is None or not shares(facts, node).fresh):
@@ -261,7 +261,7 @@ def _pairs(
         yield name, given[0], given[1]
     if not results:
         returned = [
-            [n.value for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Return)] for side in sides
+            [n.value for s in side.statements for n in nodes_in(s) if isinstance(n, ast.Return)] for side in sides
         ]
         for one in returned[0]:
             for other in returned[1]:
@@ -272,7 +272,7 @@ def _pairs(
 def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
     """What a name may be after statements that bind it in several places."""
     values = []
-    for node in (n for s in statements for n in ast.walk(s)):
+    for node in (n for s in statements for n in nodes_in(s)):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:

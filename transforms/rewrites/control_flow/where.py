@@ -26,6 +26,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, stored
 from graphmend.transforms.code.positions import replaceable
@@ -113,7 +114,7 @@ def _rewritten(branch: _Branch) -> Fix | Refusal:
 def _elsewhere(facts: FunctionFacts, converted: Converted, predicates: Predicates) -> dict[ast.expr, str]:
     """What is written otherwise as numbers are selected, which output or messages elsewhere take out again."""
     forms = predicates.elsewhere or {}
-    inside = {n for statement in converted.old for n in ast.walk(statement)}
+    inside = {n for statement in converted.old for n in nodes_in(statement)}
     if not forms.keys().isdisjoint(inside):
         raise NotSelectableError("a number that the branch selects is written inside it")
     return written(facts, predicates.imports, {}, forms)
@@ -340,7 +341,7 @@ def _change(
 
 def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool:
     """Does a branch mention a name only as what it changes? What it reads may be needed by backward."""
-    nodes = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s)]
+    nodes = [n for s in (*statement.body, *statement.orelse) for n in nodes_in(s)]
     mentions = sum(isinstance(n, ast.Name) and n.id == root for n in nodes)
     return mentions == sum(change is not None for change in changes)
 

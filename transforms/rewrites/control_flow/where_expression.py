@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import is_tensor
@@ -39,7 +40,7 @@ NAME = "where_expression"
 @asks("effects", "totality", "memory", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
-    if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
+    if chosen is None or facts.node not in (*nodes_in(chosen.test), chosen):
         return None
     imports = Imports(facts)
     predicates = Predicates(facts, imports)

@@ -32,6 +32,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
@@ -98,7 +99,7 @@ def _loop_of(facts: FunctionFacts) -> tuple[ast.While | ast.For, list[ast.stmt]]
     """The loop that the finding is about, and what it does each time: a `while True:` may end in `if test: break`."""
     loop = facts.statement
     if isinstance(loop, (ast.While, ast.For)):
-        return (loop, loop.body) if facts.node in (loop, *ast.walk(_head(loop))) else None
+        return (loop, loop.body) if facts.node in (loop, *nodes_in(_head(loop))) else None
     around = facts.parent(loop)
     match loop:
         case ast.If(body=[ast.Break()], orelse=[]) if (
@@ -166,7 +167,7 @@ def _check_gradients(
         return
     bound = writes(*loop.body)
     read = sorted({path for e in evaluated for path in carries(facts, e)} - bound)
-    layers = [n for e in evaluated for n in ast.walk(e) if isinstance(n, ast.Call) and is_layer(facts, n.func)]
+    layers = [n for e in evaluated for n in nodes_in(e) if isinstance(n, ast.Call) and is_layer(facts, n.func)]
     if read or layers:
         name = read[0] if read else ast.unparse(layers[0].func)
         raise NotSelectableError(f"`{name}` may ask for gradients, which the loop operator does not give it")

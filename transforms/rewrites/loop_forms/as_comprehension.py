@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called
@@ -71,7 +72,7 @@ def _clause(facts: FunctionFacts, code: Code, function: ast.expr) -> tuple[str, 
             plain = not (given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg or given.defaults)
             # a function inside would keep its own element; the last one stands for all in a comprehension
             inner = (ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.GeneratorExp)
-            if not plain or any(isinstance(n, inner) for n in ast.walk(body)):
+            if not plain or any(isinstance(n, inner) for n in nodes_in(body)):
                 return None
             return code.argument(body), name
     if isinstance(function, ast.Name) and called(facts, ast.Call(function, [], []), *_CONVERSIONS):

@@ -25,6 +25,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
@@ -126,10 +127,10 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
 
 def _own_names(facts: FunctionFacts, taken: _Taken, result: str) -> dict[ast.expr, str]:
     """Other names for those of the generator that the function uses elsewhere."""
-    inside = {n for part in (taken.generator, taken.element) for n in ast.walk(part)}
+    inside = {n for part in (taken.generator, taken.element) for n in nodes_in(part)}
     names = writes(taken.generator.target)
-    elsewhere = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n not in inside}
-    elsewhere |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)} | {result}
-    iterable = {*ast.walk(taken.generator.iter)}
+    elsewhere = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n not in inside}
+    elsewhere |= {a.arg for a in nodes_in(facts.function) if isinstance(a, ast.arg)} | {result}
+    iterable = {*nodes_in(taken.generator.iter)}
     new = {name: fresh(facts, name, [result]) for name in names if name in elsewhere}
     return {n: new[n.id] for n in inside if isinstance(n, ast.Name) and n.id in new and n not in iterable}

@@ -25,6 +25,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, reads, stored, writes
 from graphmend.transforms.code.positions import replaceable
@@ -87,7 +88,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _why_not(facts: FunctionFacts, loop: ast.For, name: str, values: ast.expr, tests: list[ast.expr]) -> str | None:
     """Why tests cannot be asked one by one, between the iterations of a loop."""
-    if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in ast.walk(s)):
+    if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in nodes_in(s)):
         return "the loop is left early"
     if not replaceable(facts, [loop]):
         return "the statement shares its line with another one"
@@ -96,12 +97,12 @@ def _why_not(facts: FunctionFacts, loop: ast.For, name: str, values: ast.expr, t
     found = [one for test in tests for one in effects_of_test(facts, test)]
     if found:
         return found[0]
-    if unknown := next((n for test in tests for n in ast.walk(test) if _is_unknown(facts, n)), None):
+    if unknown := next((n for test in tests for n in nodes_in(test) if _is_unknown(facts, n)), None):
         return f"`{shortened(unknown)}` may read what the loop changes"
     read = reads(values, *tests) | {name}
     if stored(loop.body) & read or any(writes(test) for test in tests):
         return "the loop binds what its filter reads"
-    for statement in (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.stmt)):
+    for statement in (n for s in loop.body for n in nodes_in(s) if isinstance(n, ast.stmt)):
         if reason := _changes(facts, statement, read):
             return reason
     return None

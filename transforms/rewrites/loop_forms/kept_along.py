@@ -36,6 +36,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, has_own_names, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -204,7 +205,7 @@ def _begins(facts: FunctionFacts, name: str) -> ast.stmt:
 
 def _added(facts: FunctionFacts, name: str) -> int:
     """How often something is added to a list by `+=`."""
-    targets = [n.target for n in ast.walk(facts.function) if isinstance(n, ast.AugAssign)]
+    targets = [n.target for n in nodes_in(facts.function) if isinstance(n, ast.AugAssign)]
     return sum(isinstance(t, ast.Name) and t.id == name for t in targets)
 
 
@@ -229,7 +230,7 @@ class _Reads:
     def take(self, name: str) -> None:
         """Every read of a list but the one that is appended to."""
         appends = _added(self._facts, name)
-        for node in ast.walk(self._facts.function):
+        for node in nodes_in(self._facts.function):
             if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
                 continue
             above = self._facts.parent(node)

@@ -26,6 +26,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, reads, stored, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -95,7 +96,7 @@ def _why_not(facts: FunctionFacts, statement: ast.If, loop: ast.For) -> str | No
     """Why a loop cannot stand around the branch that it is in."""
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return "the statement shares its line with another one"
-    if loop.orelse or any(isinstance(n, _LEAVES) for n in ast.walk(loop)):
+    if loop.orelse or any(isinstance(n, _LEAVES) for n in nodes_in(loop)):
         return "the loop is left early"
     if not runs_again(facts, loop.iter):
         return f"`{ast.unparse(loop.iter)}` may be used up by the loop"

@@ -34,6 +34,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of, reads, stored, writes
@@ -73,7 +74,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             dtype, uses = _followed(facts, name, _DTYPES[_type(facts, name, loop) or "int"])
             differences += uses.differences
             forms = uses.counterparts
-            if not all(_stays_tensor(facts, n) for n in ast.walk(loop) if _binds(n, name)):
+            if not all(_stays_tensor(facts, n) for n in nodes_in(loop) if _binds(n, name)):
                 forms = {node: _of_any(node, form, dtype) for node, form in forms.items()}
             texts |= written(facts, imports, {}, forms)
             made = f"{imports.name('torch.tensor')}({name}, dtype={imports.name(f'torch.{dtype}')}"
@@ -103,8 +104,8 @@ def _loop(facts: FunctionFacts, branch: ast.If, name: str) -> ast.For | ast.Whil
 def _begins_in_front(facts: FunctionFacts, name: str, loop: ast.For | ast.While) -> bool:
     if _type(facts, name, loop) is None or (isinstance(loop, ast.For) and name in writes(loop.target)):
         return False
-    begin, inside = (loop.lineno, loop.col_offset), {*ast.walk(loop)}
-    for node in ast.walk(facts.function):
+    begin, inside = (loop.lineno, loop.col_offset), {*nodes_in(loop)}
+    for node in nodes_in(facts.function):
         if not isinstance(node, ast.Name) or node.id != name:
             continue
         in_front = (node.lineno, node.col_offset) < begin

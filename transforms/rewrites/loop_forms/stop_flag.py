@@ -32,6 +32,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import alive, locals_of
@@ -116,13 +117,13 @@ def _sets(branch: ast.If, flag: _Flag) -> ast.Assign | None:
 
 def _why_not(facts: FunctionFacts, loop: ast.While, branch: ast.If, flag: _Flag) -> str | None:
     """Why the loop cannot be left in the place of setting its flag."""
-    if loop.orelse or any(isinstance(n, _LEAVES) for n in ast.walk(branch)):
+    if loop.orelse or any(isinstance(n, _LEAVES) for n in nodes_in(branch)):
         return "the loop is left in several ways"
     if not replaceable(facts, [branch]) or is_elif(facts.source, branch) or not begins_line(facts.source, loop):
         return "the statement shares its line with another one"
     if flag.name not in locals_of(facts.function):
         return f"`{flag.name}` is no local name"
-    names = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == flag.name]
+    names = [n for n in nodes_in(loop) if isinstance(n, ast.Name) and n.id == flag.name]
     if len(names) != 2:
         return f"`{flag.name}` is read or bound elsewhere in the loop"
     before = bound_before(facts, loop, flag.name)

@@ -27,6 +27,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
@@ -85,7 +86,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if (outside := bound_anew(facts, part, behind)) is not None:
             return refuse(NAME, f"`{outside}` may change before what is picked is reduced")
     uses: dict[ast.expr, list[ast.expr]] = {}
-    for node in (n for s in behind for n in ast.walk(s)):
+    for node in (n for s in behind for n in nodes_in(s)):
         if isinstance(node, ast.Name) and node.id == name:
             whole = _number(facts, node)
             if whole is None or effects(facts, whole):
@@ -123,7 +124,7 @@ def _either(facts: FunctionFacts) -> _Either | None:
             orelse=[ast.Assign(targets=[ast.Name(id=own)], value=two)],
         ) if name == own:
             for first, other, then in ((one, two, True), (two, one, False)):
-                if picked(facts, first) is not None and facts.node in {*ast.walk(first)}:
+                if picked(facts, first) is not None and facts.node in {*nodes_in(first)}:
                     return _Either(above, name, other, None, first, then)
     match facts.statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value) if picked(facts, value) is not None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import always_evaluated
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import fresh, reads, stored
@@ -82,7 +83,7 @@ def _alike(facts: FunctionFacts, mask: ast.expr) -> dict[ast.expr, Picked]:
     if changed_in_place(facts, mask, behind=facts.statement):
         return found
     for statement in block[block.index(facts.statement) :]:
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             other = selected(facts, node) if isinstance(node, ast.expr) and node is not facts.node else None
             if other is not None and isinstance(node, ast.expr) and ast.unparse(other.mask) == ast.unparse(mask):
                 found[node] = other

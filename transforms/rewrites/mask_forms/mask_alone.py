@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import is_tensor, number_type
 from graphmend.transforms.code.text_edits import replace_expression
@@ -40,8 +41,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.Subscript) or not _is_mixed(facts, node):
         return None
-    alike = [n for n in ast.walk(facts.function) if isinstance(n, ast.Subscript) and _is_mixed(facts, n)]
-    if any(_is_mixed(facts, inner) for n in alike for inner in ast.walk(n) if inner is not n):
+    alike = [n for n in nodes_in(facts.function) if isinstance(n, ast.Subscript) and _is_mixed(facts, n)]
+    if any(_is_mixed(facts, inner) for n in alike for inner in nodes_in(n) if inner is not n):
         return None
     code = Code(facts.source)
 

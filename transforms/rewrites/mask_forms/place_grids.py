@@ -25,6 +25,7 @@ import ast
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
@@ -130,7 +131,7 @@ _NAMES = {2: ("rows", "columns"), 3: ("planes", "rows", "columns"), 4: ("blocks"
 
 def _is_read(facts: FunctionFacts, name: str) -> bool:
     """Is a name read, or deleted, for which it has to be bound?"""
-    names = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store))
+    names = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store))
     return any(n.id == name for n in names)
 
 
@@ -139,7 +140,7 @@ def _taken(facts: FunctionFacts, name: str, rank: int, *, lines: bool) -> dict[a
     found: dict[ast.expr, int] = {}
     if stores(facts, name) != 1:
         raise _NoLinesError(f"`{name}` is bound in several places")
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
         above = facts.parent(node)

@@ -26,6 +26,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, always_leaves
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -90,7 +91,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     whole = choice.whole
     if isinstance(whole, ast.If) and (is_elif(facts.source, whole) or not replaceable(facts, [whole])):
         return refuse(NAME, "the statement shares its line with another one")
-    for node in (n for s in choice.statements for n in ast.walk(s) if isinstance(n, ast.Assign)):
+    for node in (n for s in choice.statements for n in nodes_in(s) if isinstance(n, ast.Assign)):
         differences += may_raise(facts, node.value)
     if choice.value is not None and not choice.statements:
         differences += may_raise(facts, choice.value)
@@ -112,7 +113,7 @@ def _test(facts: FunctionFacts) -> tuple[ast.expr | None, ast.stmt | None]:
             return above.test, None
         match above:
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.stmt):
-                found = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+                found = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
                 loads = [n for n in found if isinstance(n.ctx, ast.Load)]
                 if len(found) != 2 or len(loads) != 1 or binding(facts, loads[0]).by is not above:
                     return None, None
@@ -193,7 +194,7 @@ def _named_before(facts: FunctionFacts, whole: ast.If, statements: Sequence[ast.
             match earlier:
                 case ast.Assign(targets=[ast.Name(id=own)], value=ast.Constant(value=None)) if own == name:
                     return name
-            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(earlier)):
+            if any(isinstance(n, ast.Name) and n.id == name for n in nodes_in(earlier)):
                 break
     return None
 
@@ -235,7 +236,7 @@ def _proven(facts: FunctionFacts, choice: _Choice, part: ast.expr) -> list[Diffe
 
 def _before(choice: _Choice) -> ast.expr:
     """The name as it was in front of the test, as an expression that the test reads."""
-    for node in ast.walk(choice.test):
+    for node in nodes_in(choice.test):
         if isinstance(node, ast.Name) and node.id == choice.name:
             return node
     raise TellsError(f"`{shortened(choice.test)}` does not ask `{choice.name}`")

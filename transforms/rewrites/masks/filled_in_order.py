@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import is_tensor, method, number_type
@@ -73,7 +74,7 @@ class _Fill:
 
 @asks("effects", "totality", "memory", "domain", "gradients")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    fills = [f for n in ast.walk(facts.function) if (f := _fill(facts, n)) is not None]
+    fills = [f for n in nodes_in(facts.function) if (f := _fill(facts, n)) is not None]
     fill = next((f for f in fills if _concerns(facts, f)), None)
     if fill is None:
         return None
@@ -99,7 +100,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             kept = [s for s in guard.body if s not in counting]
             lines = "".join(texts.pop(s, HOLE.format(i) + "\n") for i, s in enumerate(kept))
             edits.append(replace_statements(facts.source, [guard], lines, *([s] for s in kept)))
-        inside = {n for g in around for n in ast.walk(g)}
+        inside = {n for g in around for n in nodes_in(g)}
         edits += [deletion(facts, s) for s in counting if s not in inside]
         return [*edits, *(replace_statements(facts.source, [s], text) for s, text in texts.items())]
 
@@ -118,7 +119,7 @@ def _fill(facts: FunctionFacts, node: ast.AST) -> _Fill | None:
     if found is None or not isinstance(found.mask, ast.Name):
         return None
     told = Told(facts)
-    for inner in ast.walk(value):
+    for inner in nodes_in(value):
         match inner:
             case ast.Subscript(
                 slice=ast.Slice(lower=None | ast.Constant(value=0), upper=ast.expr() as count, step=None)
@@ -130,7 +131,7 @@ def _fill(facts: FunctionFacts, node: ast.AST) -> _Fill | None:
 
 def _concerns(facts: FunctionFacts, fill: _Fill) -> bool:
     """Is the finding about a fill, its count, or a question that stands around it or in front?"""
-    if facts.node in {*ast.walk(fill.statement)}:
+    if facts.node in {*nodes_in(fill.statement)}:
         return True
     if isinstance(facts.statement, ast.If):
         return _question(facts, facts.statement, fill.mask) is not None
@@ -147,7 +148,7 @@ def _counting(facts: FunctionFacts, fills: Sequence[_Fill]) -> list[ast.stmt]:
         bound = binding(facts, fill.count)
         if bound.value is None or not isinstance(bound.by, ast.stmt):
             raise _NotFilledError(f"`{fill.count.id}` is bound in several ways")
-        names = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        names = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         if not all(_asked(facts, node, bound, fills) for node in names if node.id == bound.name):
             raise _NotFilledError(f"`{bound.name}` is read elsewhere as well")
         if bound.by not in found:
@@ -157,10 +158,10 @@ def _counting(facts: FunctionFacts, fills: Sequence[_Fill]) -> list[ast.stmt]:
 
 def _asked(facts: FunctionFacts, node: ast.Name, bound: Binding, fills: Sequence[_Fill]) -> bool:
     """Is a count read by a fill, or by a question whether there is anything?"""
-    if any(n is node for f in fills for n in ast.walk(f.first.slice)):
+    if any(n is node for f in fills for n in nodes_in(f.first.slice)):
         return True
     tests = (a for a in facts.ancestors(node) if isinstance(a, ast.If))
-    test = next((t for t in tests if any(n is node for n in ast.walk(t.test))), None)
+    test = next((t for t in tests if any(n is node for n in nodes_in(t.test))), None)
     return binding(facts, node) == bound and test is not None and _question(facts, test, fills[0].mask) is not None
 
 
@@ -180,9 +181,9 @@ def _in_order(facts: FunctionFacts, node: ast.expr, first: ast.expr) -> bool:
         return True
     match node:
         case ast.Subscript(value=table, slice=index) if is_tensor(facts, table):
-            return index is first or (not any(n is first for n in ast.walk(table)) and _in_order(facts, index, first))
+            return index is first or (not any(n is first for n in nodes_in(table)) and _in_order(facts, index, first))
         case ast.Call(func=ast.Attribute(value=inner), args=args) if method(facts, node, *_EACH):
-            return _in_order(facts, inner, first) and not any(n is first for a in args for n in ast.walk(a))
+            return _in_order(facts, inner, first) and not any(n is first for a in args for n in nodes_in(a))
         case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
             sides = [s for s in (left, right) if not _is_number(facts, s)]
             return len(sides) == 1 and _in_order(facts, sides[0], first)
@@ -263,8 +264,8 @@ def _ends_alike(
 
 def _does_nothing(facts: FunctionFacts, region: Sequence[ast.stmt], plain: set[int], mask: ast.Name) -> bool:
     """Do statements only store under the mask, and compute for that what nothing else reads?"""
-    within = {n for s in region for n in ast.walk(s)}
-    outside = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n not in within}
+    within = {n for s in region for n in nodes_in(s)}
+    outside = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n not in within}
     return all(id(s) in plain or _stores_nothing(facts, s, mask, outside) for s in region)
 
 
@@ -330,7 +331,7 @@ def _differences(facts: FunctionFacts, fills: Sequence[_Fill], guards: Sequence[
         found.append(Difference("exception", says))
         says = f"what `if {shortened(guard.test)}` guards is evaluated where nothing is picked"
         found.append(Difference("evaluation", says))
-        for name in (s.targets[0].id for s in ast.walk(facts.function) if _is_clone(facts, s)):  # type: ignore[attr-defined]
+        for name in (s.targets[0].id for s in nodes_in(facts.function) if _is_clone(facts, s)):  # type: ignore[attr-defined]
             found.append(Difference("aliasing", f"`{name}` is a copy even where the mask picks nothing"))
         if recorded(facts, guard):
             says = "what is stored to asks for gradients even where the mask picks nothing"

@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, deletion, replace_statements
@@ -51,7 +52,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     guarded = block[block.index(guard) + 1 :] if leaves else guard.body
     if guarded and leaves and _is_none(guarded[-1]):
         guarded = guarded[:-1]
-    within = {n for s in guarded for n in ast.walk(s)}
+    within = {n for s in guarded for n in nodes_in(s)}
     inside = Uniform(facts, judged=within)
     inside.learn(guard.test, leaves)
     if not any(is_zero(element) for element in (*inside.known.values(), *inside.named.values())):
@@ -61,9 +62,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     idle = Idle(inside)
     if (busy := idle.busy(guarded)) is not None:
         return refuse(NAME, f"`{shortened(busy)}` may change something where the mask picks nothing")
-    within = {n for s in guarded for n in ast.walk(s)}
+    within = {n for s in guarded for n in nodes_in(s)}
     if left := sorted(
-        n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id in idle.bound and n not in within
+        n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id in idle.bound and n not in within
     ):
         return refuse(NAME, f"`{left[0]}` is bound as well, and read elsewhere")
     if found := effects_of_test(facts, guard.test):

@@ -24,6 +24,7 @@ import re
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import awaited, fresh, parameters
@@ -109,7 +110,7 @@ def _own_name(facts: FunctionFacts, statement: ast.stmt, branch: ast.stmt) -> as
     """
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            nodes = ast.walk(facts.function)
+            nodes = nodes_in(facts.function)
             outside = any(isinstance(n, (ast.Global, ast.Nonlocal)) and name in n.names for n in nodes)
             own = stores(facts, name) == 1 and not outside and name not in parameters(facts.function)
             own = own and not awaited(facts, name, branch)
@@ -237,7 +238,7 @@ class _Emitting:
 
 def _puts_off(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is a part of an argument made when the output happens?"""
-    return any(qualified(facts, n.func) == f"{_RUNTIME}.later" for n in ast.walk(node) if isinstance(n, ast.Call))
+    return any(qualified(facts, n.func) == f"{_RUNTIME}.later" for n in nodes_in(node) if isinstance(n, ast.Call))
 
 
 def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:

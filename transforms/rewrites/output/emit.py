@@ -28,6 +28,7 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance, class_of
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
@@ -135,7 +136,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         k.arg == "exc_info" for k in call.keywords
     ):
         return refuse(NAME, "the exception that is being handled cannot be handed out of the graph")
-    made = next((n for n in ast.walk(call.func) if isinstance(n, ast.Call)), None)
+    made = next((n for n in nodes_in(call.func) if isinstance(n, ast.Call)), None)
     if made is not None and not is_made_once(facts, made):
         return refuse(NAME, f"`{ast.unparse(made)}` is made in the graph, and may be another one each time")
     try:
@@ -203,7 +204,7 @@ def handled(facts: FunctionFacts) -> str | None:
 def _may_fail(facts: FunctionFacts, guarding: ast.Try) -> str | None:
     """What may raise in the body of a `try`, but for output."""
     for statement in guarding.body:
-        for node in ast.walk(statement):
+        for node in nodes_in(statement):
             if isinstance(node, (ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.Delete)):
                 return ast.unparse(node).splitlines()[0]
             if isinstance(node, ast.Call) and not _is_output(facts, node) and effects(facts, node):
@@ -244,7 +245,7 @@ def is_emitted(facts: FunctionFacts, call: ast.Call) -> bool:
 
 def _with_logger(facts: FunctionFacts, call: ast.Call) -> Fix | None:
     """Output that is emitted already, by a logger that is looked up in the graph."""
-    made = next((n for a in call.args for n in ast.walk(a) if isinstance(n, ast.Call) and is_made_once(facts, n)), None)
+    made = next((n for a in call.args for n in nodes_in(a) if isinstance(n, ast.Call) and is_made_once(facts, n)), None)
     if made is None:
         return None
 

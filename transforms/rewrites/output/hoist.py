@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Static
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, reads
 from graphmend.transforms.code.module_level import changing_global, insert_above, local_name_in, top_statement
@@ -166,7 +167,7 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
     tree = facts.source.tree
     assert tree is not None
     if node.name in facts.names or any(
-        isinstance(n, ast.Name) and n.id == node.name for s in tree.body if s is not top for n in ast.walk(s)
+        isinstance(n, ast.Name) and n.id == node.name for s in tree.body if s is not top for n in nodes_in(s)
     ):
         return refuse(NAME, f"the module has a `{node.name}` of its own")
     if top is not None and (changing := changing_global(facts, top, node)):
@@ -195,7 +196,7 @@ def _is_written(facts: FunctionFacts, node: ast.ClassDef) -> bool:
     mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     if any(isinstance(s, ast.Assign | ast.AnnAssign) and isinstance(s.value, mutable) for s in node.body):
         return True
-    for inner in ast.walk(facts.function):
+    for inner in nodes_in(facts.function):
         match inner:
             case ast.Attribute(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner in (node.name, "cls"):
                 return True
@@ -267,7 +268,7 @@ def _is_changeable(facts: FunctionFacts, node: ast.expr) -> bool:
 
 def _constant(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is every call in an expression one that gives the same each time?"""
-    for call in ast.walk(node):
+    for call in nodes_in(node):
         if isinstance(call, ast.Call):
             name = qualified(facts, call.func) or ""
             root, _, last = name.partition(".")

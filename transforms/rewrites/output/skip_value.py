@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -122,12 +123,12 @@ def _reaches(facts: FunctionFacts, source: ast.AST, called: frozenset[ast.AST] =
                 return statement
             case ast.Expr(ast.Call(func=function) as call) if not isinstance(facts.value(function), Function):
                 parts = [*call.args, *(k.value for k in call.keywords)]
-                if all(_is_time(facts, part, source) for part in parts if node in ast.walk(part)):
+                if all(_is_time(facts, part, source) for part in parts if node in nodes_in(part)):
                     continue
                 return statement
             case ast.Return(value=ast.expr() as value):
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
-                if not all(_is_time(facts, part, source) for part in parts if node in ast.walk(part)):
+                if not all(_is_time(facts, part, source) for part in parts if node in nodes_in(part)):
                     return statement
                 callers = [] if facts.function in called else facts.calls()
                 made = (_reaches(caller, caller.node, called | {facts.function}) for caller in callers)
@@ -147,7 +148,7 @@ def _reaches(facts: FunctionFacts, source: ast.AST, called: frozenset[ast.AST] =
                 names.add(part.id)
                 rest += (
                     n
-                    for n in ast.walk(facts.function)
+                    for n in nodes_in(facts.function)
                     if isinstance(n, ast.Name) and n.id == part.id and isinstance(n.ctx, ast.Load)
                 )
             elif not isinstance(part, ast.Name) and _is_used(facts, part, statement):
@@ -160,9 +161,9 @@ def _is_used(facts: FunctionFacts, holder: ast.expr, statement: ast.stmt) -> boo
     owner = holder.value if isinstance(holder, ast.Subscript) else holder
     if isinstance(facts.value(owner), Tensor) or isinstance(facts.value(getattr(owner, "value", owner)), Tensor):
         return True
-    own = {*ast.walk(statement)}
+    own = {*nodes_in(statement)}
     text = ast.unparse(owner)
-    reads = (n for n in ast.walk(facts.function) if isinstance(n, (ast.Name, ast.Attribute)) and n not in own)
+    reads = (n for n in nodes_in(facts.function) if isinstance(n, (ast.Name, ast.Attribute)) and n not in own)
     return any(isinstance(n.ctx, ast.Load) and ast.unparse(n) == text for n in reads)
 
 

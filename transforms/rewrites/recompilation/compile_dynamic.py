@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.driver.guards.facts import WIDENED
 from graphmend.analysis.facts.function_facts import parents_in
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line
@@ -117,7 +118,7 @@ def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt,
             if _may_skip(parents[node], node):
                 return None
             node = parents[node]
-        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in nodes_in(node)):
             return None
         traced = place.function is not None and _imports(facts, place).facts.is_traced(node)
         if traced:
@@ -175,7 +176,7 @@ def _static_marks(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.
     found: list[tuple[ast.expr, Place]] = []
     for place in variation.at.values():
         function = place.function.node if place.function is not None else facts.source.tree
-        for node in ast.walk(function) if function is not None else ():
+        for node in nodes_in(function) if function is not None else ():
             match node:
                 case ast.Call(func=func, args=[ast.Name(id=name), *_]) if (
                     isinstance(place.node, ast.Name)

@@ -34,6 +34,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import replace_expression
@@ -120,7 +121,7 @@ def _followed(facts: FunctionFacts, found: Held, kind: Kind) -> list[Difference]
 
 def _check_count(found: Held, node: ast.AugAssign, kind: Kind) -> None:
     """`self.steps += 1`: the dtype of the tensor holds what comes out."""
-    if any(isinstance(n, (ast.Call, ast.Subscript, ast.NamedExpr)) for n in ast.walk(node.target)):
+    if any(isinstance(n, (ast.Call, ast.Subscript, ast.NamedExpr)) for n in nodes_in(node.target)):
         raise NotHeldError(f"`{ast.unparse(node.target)}` would be evaluated twice")
     whole = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) and found.is_whole(node.value)
     real = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)) and found.is_number(node.value)

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import parents_in
 from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of
 from graphmend.transforms.code.module_level import changing_global, insert_above, names_bound
@@ -130,7 +131,7 @@ def _definition(node: ast.AST, name: str, parents: dict[ast.AST, ast.AST]) -> as
     for outer in _above(parents, node):
         if not isinstance(outer, _Functions):
             continue
-        found = [n for n in ast.walk(outer) if n is not outer and _binds(n, name)]
+        found = [n for n in nodes_in(outer) if n is not outer and _binds(n, name)]
         if found:
             return found[0] if len(found) == 1 else None
     return None
@@ -198,7 +199,7 @@ def _check_class_around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
     parts: list[ast.AST] = [node]
     if isinstance(node, ast.ClassDef):  # what stands in its body is its own
         parts = [*node.bases, *node.keywords, *node.decorator_list]
-    for inner in (n for part in parts for n in ast.walk(part)):
+    for inner in (n for part in parts for n in nodes_in(part)):
         for name in (getattr(inner, field, None) for field in ("id", "attr", "arg", "name")):
             if isinstance(name, str) and (_PRIVATE.match(name) or name in ("super", "__class__")):
                 raise _Bound(f"`{name}` means something in the class around it")
@@ -207,7 +208,7 @@ def _check_class_around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
 def _check_uses(node: _Definitions | ast.Assign, name: str, parents: dict[ast.AST, ast.AST]) -> None:
     """It is only given to the compiler, or called: nobody keeps it, looks at it or puts something into it by name."""
     scope = next(n for n in _above(parents, node) if isinstance(n, (*_Functions, ast.Module)))
-    for read in ast.walk(scope):
+    for read in nodes_in(scope):
         if not isinstance(read, ast.Name) or read.id != name or isinstance(read.ctx, ast.Store):
             continue
         above = parents[read]
@@ -246,13 +247,13 @@ def _check_definition(facts: FunctionFacts, node: _Definitions, top: ast.stmt) -
     assert tree is not None
     if node.name in names_bound(tree.body) or hasattr(builtins, node.name):
         raise _Bound(f"`{node.name}` stands for something else at the top of the file")
-    for decorator in [d for n in ast.walk(node) for d in getattr(n, "decorator_list", ())]:
+    for decorator in [d for n in nodes_in(node) for d in getattr(n, "decorator_list", ())]:
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
         if qualified(facts, function) not in _DECORATORS:
             raise _Bound(f"nothing is known of the decorator `{ast.unparse(decorator)}`")
         _check_lasting(facts, function, top)
     own = {s.args.args[0].arg for s in node.body if isinstance(s, ast.FunctionDef) and _is_method(s)}
-    for inner in ast.walk(node):
+    for inner in nodes_in(node):
         match inner:
             case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in own:
                 pass
@@ -309,7 +310,7 @@ def _check_call(facts: FunctionFacts, node: ast.expr, top: ast.stmt) -> None:
         raise _Bound(f"what `{ast.unparse(node.func)}` makes may be changed")
     given = [*node.args, *(k.value for k in node.keywords)]
     for one in [node.func, *given]:
-        if any(isinstance(n, (ast.Starred, ast.Lambda)) for n in ast.walk(one)):
+        if any(isinstance(n, (ast.Starred, ast.Lambda)) for n in nodes_in(one)):
             raise _Bound(f"nothing is known of `{ast.unparse(one)}`")
         if one is not node.func and not _is_plain(one) and not isinstance(one, (ast.Name, ast.Attribute)):
             raise _Bound(f"`{ast.unparse(one)}` is made anew, too")
@@ -329,7 +330,7 @@ def _sets_nothing(facts: FunctionFacts, node: ast.Call) -> bool:
         return False
     for method in cls.body:
         receiver = method.args.args[0].arg if isinstance(method, ast.FunctionDef) and method.args.args else ""
-        uses = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id == receiver]
+        uses = [n for n in nodes_in(method) if isinstance(n, ast.Name) and n.id == receiver]
         if uses or (isinstance(method, ast.FunctionDef) and (method.decorator_list or method.name == "__init__")):
             return False
     return True
@@ -384,4 +385,4 @@ def _above(parents: dict[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _holds(statement: ast.stmt, node: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(statement))
+    return any(inner is node for inner in nodes_in(statement))

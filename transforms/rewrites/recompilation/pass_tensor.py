@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.facts.function_facts import above, parents_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -155,11 +156,11 @@ def _bound(facts: FunctionFacts, variation: Variation) -> _Given | None:
         return None
     name, target = variation.subject, _target(facts, variation)
     site = variation.site
-    calls = [n for n in ast.walk(site.node) if isinstance(n, ast.Call)] if isinstance(site.node, ast.Call) else []
+    calls = [n for n in nodes_in(site.node) if isinstance(n, ast.Call)] if isinstance(site.node, ast.Call) else []
     found = [k.value for call in calls for k in call.keywords if k.arg == name and call is not site.node]
     if len(found) != 1 or site.module.source.path != facts.source.path:
         raise _Missing(f"where `{name}` is bound is not in sight")
-    if any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in ast.walk(target)):
+    if any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in nodes_in(target)):
         raise _Missing(f"`{name}` is changed in place, for the next call too")
     function = site.function.node if site.function is not None else None
     return _Given([(found[0], _definition(facts, function))], _reads(facts, target, name), True)
@@ -182,7 +183,7 @@ def _around(facts: FunctionFacts, variation: Variation) -> _Given | None:
     ):
         raise _Missing(f"nothing can be put in front of the statement that makes `{variation.name}`")
     loops = [n for n in above(parents, statement) if isinstance(n, (ast.For, ast.While))]
-    for node in ast.walk(outer):
+    for node in nodes_in(outer):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             raise _Missing(f"`{name}` is set by several functions")
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del)):
@@ -195,7 +196,7 @@ def _around(facts: FunctionFacts, variation: Variation) -> _Given | None:
 
 
 def _is_target(loop: ast.For, node: ast.AST) -> bool:
-    return any(inner is node for inner in ast.walk(loop.target))
+    return any(inner is node for inner in nodes_in(loop.target))
 
 
 _FORMS = {"argument": _argument, "keyword": _bound, "closure": _around}
@@ -215,11 +216,11 @@ def _definition(facts: FunctionFacts, node: ast.AST | None) -> _Function | None:
 
 def _reads(facts: FunctionFacts, target: _Function | ast.Lambda, name: str) -> list[ast.Name]:
     body: Iterable[ast.AST] = target.body if isinstance(target.body, list) else [target.body]
-    found = [n for part in body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == name]
+    found = [n for part in body for n in nodes_in(part) if isinstance(n, ast.Name) and n.id == name]
     for node in found:
         if not isinstance(node.ctx, ast.Load):
             raise _Missing(f"`{name}` is set again in `{getattr(target, 'name', 'the lambda')}`")
-    for part in ast.walk(target):
+    for part in nodes_in(target):
         inner = part.args if isinstance(part, (ast.FunctionDef, ast.Lambda)) and part is not target else None
         if inner is not None and name in {a.arg for a in (*inner.posonlyargs, *inner.args, *inner.kwonlyargs)}:
             raise _Missing(f"a function inside has its own `{name}`")

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Tensor, Value, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -194,7 +195,7 @@ def _subscript(facts: FunctionFacts) -> ast.Subscript | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
         if isinstance(node, ast.stmt):
             return None
-        if isinstance(node, ast.Subscript) and (node is facts.node or facts.node in [*ast.walk(node.slice)]):
+        if isinstance(node, ast.Subscript) and (node is facts.node or facts.node in [*nodes_in(node.slice)]):
             return node
     return None
 
@@ -224,7 +225,7 @@ def _arithmetic(facts: FunctionFacts, node: ast.expr) -> _Index | None:
     """`-n.item()`, `n.item() + 1`, in whole numbers of 64 bits."""
     replace: dict[ast.expr, str] = {}
     differences: list[Difference] = []
-    for inner in ast.walk(node):
+    for inner in nodes_in(node):
         if not isinstance(inner, ast.expr) or any(_within(inner, outer) for outer in replace):
             continue
         found = taken(facts, inner, detach=False)
@@ -235,15 +236,15 @@ def _arithmetic(facts: FunctionFacts, node: ast.expr) -> _Index | None:
                 differences.append(_CUT)
         elif conversion(facts, inner) is not None:
             return None
-    if not replace or any(isinstance(n, ast.Div) for n in ast.walk(node)):
+    if not replace or any(isinstance(n, ast.Div) for n in nodes_in(node)):
         return None
-    if any(isinstance(n, (ast.FloorDiv, ast.Mod)) for n in ast.walk(node)):
+    if any(isinstance(n, (ast.FloorDiv, ast.Mod)) for n in nodes_in(node)):
         differences.append(Difference("exception", "a division by zero raises another exception"))
     return _Index(f"({Code(facts.source).text(node, replace)}).reshape(1)", tuple(differences))
 
 
 def _within(node: ast.AST, outer: ast.expr) -> bool:
-    return any(n is node for n in ast.walk(outer))
+    return any(n is node for n in nodes_in(outer))
 
 
 def _shaped(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -292,7 +293,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         differences += uses.differences
         forms = uses.counterparts
         function, argument = "torch.tensor", table[0]
-        places = [n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name) and is_tensor(facts, n)]
+        places = [n.id for n in nodes_in(node.slice) if isinstance(n, ast.Name) and is_tensor(facts, n)]
         if places:
             argument += f", device={places[0]}.device"
         else:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.facts.function_facts import parents_in
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.resolution.classes import MODULE_ROOTS
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant
@@ -106,7 +107,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 def _class(facts: FunctionFacts) -> ast.ClassDef | None:
     """The class that the function is a method of."""
     tree = facts.source.tree
-    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)] if tree is not None else []
+    classes = [n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)] if tree is not None else []
     return next((c for c in classes if facts.function in c.body), None)
 
 
@@ -143,7 +144,7 @@ def _handed_on(owner: ast.ClassDef, name: str) -> bool:
         and node.attr == name
         and isinstance(node.ctx, ast.Load)
         and not isinstance(parents.get(node), _READERS)
-        for node in ast.walk(owner)
+        for node in nodes_in(owner)
     )
 
 
@@ -162,5 +163,5 @@ def _first_value(owner: ast.ClassDef, name: str) -> ast.Assign | None:
 
 def _stores(facts: FunctionFacts, name: str) -> int:
     tree = facts.source.tree
-    nodes = ast.walk(tree) if tree is not None else ()
+    nodes = nodes_in(tree) if tree is not None else ()
     return sum(isinstance(n, ast.Attribute) and n.attr == name and not isinstance(n.ctx, ast.Load) for n in nodes)

@@ -26,6 +26,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -121,7 +122,7 @@ def _contexts(facts: FunctionFacts, node: ast.expr) -> list[ast.AST]:
     """
     around: list[ast.AST] = [a for a in facts.ancestors(node) if isinstance(a, _CONTEXTS)]
     place = node.lineno, node.col_offset
-    sets = (n for n in ast.walk(facts.function) if isinstance(n, ast.Call) and (n.lineno, n.col_offset) < place)
+    sets = (n for n in nodes_in(facts.function) if isinstance(n, ast.Call) and (n.lineno, n.col_offset) < place)
     return [*around, *(n for n in sets if (qualified(facts, n.func) or "").rpartition(".")[2] in _SETS)]
 
 
@@ -166,7 +167,7 @@ def _runs(facts: FunctionFacts, split: ast.expr) -> list[_Run]:
     if given is None:
         run = _run(facts, split)
         return [run] if run is not None else []
-    every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == given]
+    every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == given]
     loads = [n for n in every if isinstance(n.ctx, ast.Load)]
     runs = [run for n in loads if (run := _run(facts, n)) is not None]
     return runs if len(every) == len(loads) + 1 and len(runs) == len(loads) else []
@@ -195,10 +196,10 @@ def _run(facts: FunctionFacts, parts: ast.expr) -> _Run | None:
 
 def _reductions(facts: FunctionFacts, run: _Run, tensor: ast.expr) -> _Reduced | None:
     """`sum` or `mean`, where the parts are only reduced over their first dimension, and all in one way."""
-    inside = [n for n in ast.walk(run.whole) if isinstance(n, ast.Name) and n.id == run.target.id]
+    inside = [n for n in nodes_in(run.whole) if isinstance(n, ast.Name) and n.id == run.target.id]
     loads = [n for n in inside if isinstance(n.ctx, ast.Load)]
     scope = facts.function if isinstance(run.whole, ast.For) else run.whole
-    every = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == run.target.id]
+    every = [n for n in nodes_in(scope) if isinstance(n, ast.Name) and n.id == run.target.id]
     if len(inside) != len(loads) + 1 or (isinstance(run.whole, ast.For) and len(every) != len(inside)):
         return None
     found: list[tuple[str, ast.expr]] = []

@@ -23,6 +23,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -86,7 +87,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _is_plain(box: _Box, value: ast.expr) -> bool:
     """Is it one slice beside whole dimensions, and what is stored no positions? That needs no selection."""
-    counted = any(isinstance(n, ast.Attribute) and n.attr == "arange" for n in ast.walk(value))
+    counted = any(isinstance(n, ast.Attribute) and n.attr == "arange" for n in nodes_in(value))
     return (
         len(box.slices) == 1
         and not counted
@@ -131,7 +132,7 @@ class _Part(NamedTuple):
 def _parts(facts: FunctionFacts, box: _Box, value: ast.expr) -> dict[ast.expr, _Part]:
     """The parts in what is stored that lie where the box lies."""
     found: dict[ast.expr, _Part] = {}
-    for node in (n for n in ast.walk(value) if isinstance(n, ast.expr)):
+    for node in (n for n in nodes_in(value) if isinstance(n, ast.expr)):
         if isinstance(node, ast.Subscript) and is_tensor(facts, node.value):
             same = ast.unparse(node.slice) == ast.unparse(box.node.slice)
             if same and same_shape(facts, box.node.value, node.value) and repeatable(facts, node.value):

@@ -25,6 +25,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
@@ -122,7 +123,7 @@ def _without(node: ast.expr, picks: Container[ast.expr]) -> list[ast.expr]:
     """The largest parts of an expression that have nothing to do with picked elements."""
     if node in picks:
         return []
-    if not any(n in picks for n in ast.walk(node) if isinstance(n, ast.expr)):
+    if not any(n in picks for n in nodes_in(node) if isinstance(n, ast.expr)):
         return [node]
     return [p for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for p in _without(child, picks)]
 
@@ -191,5 +192,5 @@ def _stores(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> bool:
     if found is None or ast.unparse(found.mask) != ast.unparse(mask) or speculate(facts, value).blockers:
         return False
     picks = picks_in(facts, value, mask)
-    plain = not any(picked(facts, n) for n in ast.walk(value) if isinstance(n, ast.expr))
+    plain = not any(picked(facts, n) for n in nodes_in(value) if isinstance(n, ast.expr))
     return one_by_one(facts, value, picks) or (plain and isinstance(statement, ast.Assign) and is_tensor(facts, value))

@@ -28,6 +28,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import delete, merged_edit, replace_expression
@@ -60,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if found is None:
         return None
     assert isinstance(found.func, ast.Attribute)
-    loop = next((n for n in ast.walk(facts.function) if isinstance(n, ast.For) and _is(n.iter, hits)), None)
+    loop = next((n for n in nodes_in(facts.function) if isinstance(n, ast.For) and _is(n.iter, hits)), None)
     mask = _mask(facts, found.func.value)
     if loop is None or mask is None:
         return None
@@ -139,7 +140,7 @@ def _numbers(facts: FunctionFacts, found: ast.Call, value: ast.expr) -> bool:
 
 def _only_there(facts: FunctionFacts, hits: str, loop: ast.For) -> None:
     """Only the loop may read the indices."""
-    found = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == hits]
+    found = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == hits]
     if len(found) != 2 or loop.orelse:
         raise HasEffectError(f"`{hits}` is read outside the loop as well")
 
@@ -167,7 +168,7 @@ class _Body:
     def numbers(self) -> list[ast.expr]:
         """Where a tensor of one index is made a number, each as a whole."""
         found: list[ast.expr] = []
-        for node in ast.walk(self._loop):
+        for node in nodes_in(self._loop):
             if not (isinstance(node, ast.Name) and node.id == self.index and isinstance(node.ctx, ast.Load)):
                 continue
             above = self._facts.parent(node)

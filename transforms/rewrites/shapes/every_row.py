@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -129,11 +130,11 @@ class _Region:
 
     def _check(self) -> None:
         facts, names = self._facts, {*self._positions.names, *self._kinds.rows}
-        inside = [n for s in self.old for n in ast.walk(s)]
-        for node in ast.walk(facts.function):
+        inside = [n for s in self.old for n in nodes_in(s)]
+        for node in nodes_in(facts.function):
             if isinstance(node, ast.Name) and node.id in names and node not in inside:
                 raise NotByRowsError(f"`{node.id}` is used elsewhere as well")
-        stores = [n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        stores = [n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         if any(stores.count(name) > 1 for name in self._positions.names):
             raise NotByRowsError("a name of the positions is bound again")
         for statement in self.old:
@@ -277,7 +278,7 @@ class _Region:
     def _lift(self, value: ast.expr) -> None:
         """Finds what a value picks by the positions."""
         names = {*self._positions.names}
-        for node in ast.walk(value):
+        for node in nodes_in(value):
             if (call := _flattened(node)) is not None and not reads(call.args[1]) & (names | {*self._kinds.rows}):
                 self._flattened[call.func.value] = call  # type: ignore[attr-defined]
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and reads(node.slice) & names:
@@ -295,8 +296,8 @@ class _Region:
                 and not reads(found.tensor) & (names | {*self._kinds.rows})
             ):
                 self._picks[node] = self._code.operand(found.tensor)
-        inside = {n for pick in self._picks for n in ast.walk(pick)}
-        for node in ast.walk(value):
+        inside = {n for pick in self._picks for n in nodes_in(pick)}
+        for node in nodes_in(value):
             if isinstance(node, ast.Name) and node.id in names and node not in inside:
                 raise NotByRowsError(f"`{ast.unparse(value)}` uses the positions otherwise")
 

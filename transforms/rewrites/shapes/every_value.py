@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, reads, writes
@@ -120,11 +121,11 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
     changes = values in writes(*loop.body) or changed_in_place(facts, values, behind=loop)
     if changes or alive(facts, index, loop) or not replaceable(facts, [loop]):
         raise HasEffectError(f"`{values}` changes in the loop, or `{index}` is read behind it")
-    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.Await)) for s in loop.body for n in ast.walk(s)):
+    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.Await)) for s in loop.body for n in nodes_in(s)):
         raise HasEffectError("the loop is left early")
     known, compared = facts.before(loop).get(values), False
     size: tuple[ast.expr, int] | None = None
-    for node in (n for s in loop.body for n in ast.walk(s)):
+    for node in (n for s in loop.body for n in nodes_in(s)):
         if not (isinstance(node, ast.Name) and node.id == index):
             continue
         place: ast.expr = node
@@ -198,7 +199,7 @@ class _Body:
         self.differences = effect.differences()
         self.numbers: list[ast.expr] = []
         lists: dict[str, ast.expr] = {}
-        for node in (n for s in loop.body for n in ast.walk(s)):
+        for node in (n for s in loop.body for n in nodes_in(s)):
             if isinstance(node, ast.Name) and node.id in self._indices and isinstance(node.ctx, ast.Load):
                 self._use(node, lists)
         if len(lists) != 1:

@@ -34,6 +34,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -231,7 +232,7 @@ def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
 def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
     """The sum of a tensor that is written out, or of a name that is only bound to one."""
     if isinstance(node, ast.Name):
-        uses = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == node.id]
+        uses = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == node.id]
         bindings = [n for n in uses if isinstance(n.ctx, ast.Store)]
         statement = facts.parent(bindings[0]) if len(bindings) == 1 else None
         if not isinstance(statement, ast.Assign) or statement.targets != bindings:
@@ -314,7 +315,7 @@ def _under_one_mask(facts: FunctionFacts, parts: list[ast.expr]) -> tuple[ast.ex
     no mask where nothing is picked. Raises where they pick otherwise.
     """
     code = Code(facts.source)
-    found = {n: p for part in parts for n in ast.walk(part) if isinstance(n, ast.expr) and (p := picked(facts, n))}
+    found = {n: p for part in parts for n in nodes_in(part) if isinstance(n, ast.expr) and (p := picked(facts, n))}
     if not found:
         return None, {}
     mask = next(iter(found.values())).mask

@@ -25,6 +25,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import has_own_names
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -145,7 +146,7 @@ def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | Non
             return None
         ends = {parent: f"{end}.reshape(1)"}
     elif isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name):
-        every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == target.id]
+        every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == target.id]
         if len(parent.targets) != 1 or sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
             return None
         found_ends = {above: _end(above, n) for n in every if (above := facts.parent(n)) is not None}
@@ -176,7 +177,7 @@ def _rows_read(facts: FunctionFacts, binding: ast.AST | None) -> dict[ast.AST, s
     """
     match binding:
         case ast.Assign(targets=[ast.Name(id=name)]):
-            every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
         case _:
             return None
     ends: dict[ast.AST, str] = {}
@@ -250,7 +251,7 @@ def _used(facts: FunctionFacts, node: ast.expr) -> _Uses | None:
     wanted = {n.id for n in bound}
     if len(wanted) < len(names):
         return None
-    every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id in wanted]
+    every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id in wanted]
     loads = [n for n in every if isinstance(n.ctx, ast.Load)]
     unpacked = isinstance(target, ast.Tuple)
     counts = {n: c for n in loads if (c := _counted_by(facts, n, unpacked=unpacked)) is not None}
@@ -308,7 +309,7 @@ def _mendable(facts: FunctionFacts, use: ast.Subscript | ast.Call, places: ast.e
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
                 return ast.unparse(target.slice) in (ast.unparse(found.by), ast.unparse(places))
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is use:
-                loads = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+                loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
                 return any(_reduces(facts, n) for n in loads)
             case ast.stmt():
                 return False

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
@@ -125,13 +126,13 @@ def _count_kept(
 def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
     """`kept = x[m]` and then `len(kept)`: the counts, and the name where it serves for nothing else."""
     match facts.statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if facts.node in ast.walk(value):
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if facts.node in nodes_in(value):
             found = _source(facts, value)
         case _:
             return None
     if found is None:
         return None
-    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    names = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
     loads = [n for n in names if isinstance(n.ctx, ast.Load)]
     counts: dict[ast.expr, Asked] = {}
     for load in loads:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -117,7 +118,7 @@ def _in_place(facts: FunctionFacts, node: ast.expr, text: str) -> str:
 
 
 def _inside(node: ast.expr, outer: ast.expr) -> bool:
-    return any(n is node for n in ast.walk(outer))
+    return any(n is node for n in nodes_in(outer))
 
 
 # From the picked elements up to their reduction
@@ -164,7 +165,7 @@ def _check_each(facts: FunctionFacts, elements: Elements, body: ast.expr, *, pic
     """Is what is reduced computed from one element of each pick, from numbers and from 0-d tensors? With `picks`: from
     one at least.
     """
-    found = {n for n in ast.walk(body) if isinstance(n, ast.expr) and same_pick(facts, elements, n)}
+    found = {n for n in nodes_in(body) if isinstance(n, ast.expr) and same_pick(facts, elements, n)}
     if (picks and not found) or not one_by_one(facts, body, found | {*elements.inner}):
         raise NotReducibleError(
             f"`{ast.unparse(body)}` is not computed from elements picked by one mask, one at a time"
@@ -232,7 +233,7 @@ def _bound_to(facts: FunctionFacts, node: ast.expr) -> str | None:
 
 def _loads(facts: FunctionFacts, found: Picked, name: str) -> list[ast.expr]:
     """The reads of a name that is bound once, to picked elements."""
-    nodes = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    nodes = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
     loads: list[ast.expr] = [n for n in nodes if isinstance(n.ctx, ast.Load)]
     if len(nodes) - len(loads) != 1 or not loads or facts.body_of(facts.statement) is not facts.function.body:
         raise NotReducibleError("the picked elements are used as they are")

@@ -23,6 +23,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
@@ -86,7 +87,7 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     if operator is not None and type(operator) not in _SIGNS:
         return refuse(NAME, f"`{ast.unparse(statement)}` is no arithmetic that is known")
     picks = picks_in(facts, value, mask)
-    if any(picked(facts, n) and n not in picks for n in ast.walk(value) if isinstance(n, ast.expr)):
+    if any(picked(facts, n) and n not in picks for n in nodes_in(value) if isinstance(n, ast.expr)):
         return refuse(NAME, "elements are picked by another mask than they are stored by")
     same = not picks and _row_for_all(facts, value, found)
     rows = not same and not one_by_one(facts, value, picks)

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
@@ -165,11 +166,11 @@ class _Flow:
         """The kind of a value that is computed of picked elements one at a time; None for others."""
         facts = self.facts
         inner = self._reduced(value)
-        inside = {n for i in inner for n in ast.walk(i)}
-        nodes = [n for n in ast.walk(value) if isinstance(n, ast.expr) and n not in inside]
+        inside = {n for i in inner for n in nodes_in(i)}
+        nodes = [n for n in nodes_in(value) if isinstance(n, ast.expr) and n not in inside]
         picks = {n: p for n in nodes if (p := self._pick(n)) is not None}
         leaves: dict[ast.expr, Kind] = {n: self._kind(n) for n in picks}
-        covered = {n for leaf in picks for n in ast.walk(leaf)}
+        covered = {n for leaf in picks for n in nodes_in(leaf)}
         for node in nodes:
             if isinstance(node, ast.Name) and self._is_live(node) and node not in covered:
                 leaves[node] = self._live[node.id]
@@ -211,7 +212,7 @@ class _Flow:
         return number_type(self.facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0)
 
     def _has_picked(self, node: ast.AST) -> bool:
-        return any(self._is_live(n) or self._pick(n) is not None for n in ast.walk(node))
+        return any(self._is_live(n) or self._pick(n) is not None for n in nodes_in(node))
 
     def _is_live(self, node: ast.AST) -> bool:
         return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self._live
@@ -225,7 +226,7 @@ class _Flow:
 
     def _use(self, node: ast.AST) -> None:
         """Code that is given picked elements: it picks them where it reads them."""
-        for one in ast.walk(node):
+        for one in nodes_in(node):
             if isinstance(one, _SCOPES) and reads(one) & self._live.keys():
                 raise _NotLaterError("a function that is defined behind it reads the picked elements")
             if self._is_live(one) and not _asks_kind(self.facts.parent(one)):

@@ -25,6 +25,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import has_own_names
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -199,7 +200,7 @@ def _reduced_along(facts: FunctionFacts, found: Sliced) -> _Reduced | None:
         or len(given) != len(arguments) + len(call.keywords)
     ):
         return None
-    leaves = [s for n in ast.walk(node) if isinstance(n, ast.Subscript) and (s := _like(facts, n, found)) is not None]
+    leaves = [s for n in nodes_in(node) if isinstance(n, ast.Subscript) and (s := _like(facts, n, found)) is not None]
     if not one_by_one(facts, node, {s.node for s in leaves}) or speculate(facts, node).blockers:
         return None
     return _Reduced(node, leaves, given[0] if given else None)
@@ -295,7 +296,7 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
 
 def _parts_alike(facts: FunctionFacts, found: Sliced, value: ast.expr) -> list[Sliced]:
     """The slices of other tensors from which a value is computed element by element; none where it is otherwise."""
-    nodes = (n for n in ast.walk(value) if isinstance(n, ast.Subscript))
+    nodes = (n for n in nodes_in(value) if isinstance(n, ast.Subscript))
     leaves = [leaf for n in nodes if (leaf := _like(facts, n, found)) is not None and leaf.whole]
     if not one_by_one(facts, value, {leaf.node for leaf in leaves}) or speculate(facts, value).blockers:
         return []

@@ -32,6 +32,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.compile_site import site_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -94,7 +95,7 @@ def _bounds(facts: FunctionFacts) -> list[str]:
     if not replaceable(facts, [facts.statement]) or facts.source.text.count("\t"):
         return []
     code, found = Code(facts.source), [f"{name} >= 0"]
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         match node:
             case ast.Subscript(value=tensor, slice=index) if isinstance(facts.value(tensor), Tensor):
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]

@@ -24,6 +24,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Container, Static, Tensor, Value, options
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code, bracketed, shortened
 from graphmend.transforms.code.imports import Imports
@@ -82,7 +83,7 @@ def _shared(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
     for name in names:
         for bound in bindings(facts).get(name, []):
             held += _leaves(facts, bound.value) if bound.value is not None and not bound.part else ()
-    for inner in ast.walk(facts.function):
+    for inner in nodes_in(facts.function):
         given: list[ast.expr] = []
         match inner:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=own))], value=value) if own in names:
@@ -101,7 +102,7 @@ def _names(facts: FunctionFacts, name: str) -> set[str]:
     """The names that a container has in the function."""
     pairs = [
         {target.id, value.id}
-        for node in ast.walk(facts.function)
+        for node in nodes_in(facts.function)
         if isinstance(node, ast.Assign) and isinstance(value := node.value, ast.Name)
         for target in node.targets
         if isinstance(target, ast.Name)

@@ -27,6 +27,7 @@ from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, writes
 from graphmend.transforms.code.positions import replaceable
@@ -170,7 +171,7 @@ def _is_valid(facts: FunctionFacts, device: ast.expr) -> bool:
 def _constructors(facts: FunctionFacts, statement: ast.With) -> list[ast.Call]:
     """The calls inside that need the device. Raises `_Obeys` where something else may need it."""
     found: list[ast.Call] = []
-    for node in (n for s in statement.body for n in ast.walk(s)):
+    for node in (n for s in statement.body for n in nodes_in(s)):
         if isinstance(node, _ELSEWHERE):
             raise _Obeys("what runs when the context was left may make tensors, too")
         if own := _own_method(facts, node):

@@ -27,6 +27,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -73,7 +74,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _asked(facts: FunctionFacts) -> str | None:
     """What asks for gradients in the function."""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
             return ast.unparse(node)
         name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
@@ -139,10 +140,10 @@ def _leaves(facts: FunctionFacts, name: str) -> bool:
     derived, count = {name}, 0
     while count != len(derived):
         count = len(derived)
-        for node in ast.walk(facts.function):
+        for node in nodes_in(facts.function):
             if isinstance(node, (ast.Assign, ast.AugAssign)) and reads(node.value) & derived:
                 derived |= writes(node)
-    returned = [n.value for n in ast.walk(facts.function) if isinstance(n, ast.Return) and n.value is not None]
+    returned = [n.value for n in nodes_in(facts.function) if isinstance(n, ast.Return) and n.value is not None]
     return any(reads(value) & derived for value in returned)
 
 
@@ -230,7 +231,7 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "what is detached is not known to be a tensor")
     if taken := _handed_on(facts, call):
         return refuse(NAME, f"`{taken}` may ask for the tensor's gradient")
-    if any(isinstance(n, ast.Attribute) and n.attr in _FLAGS for n in ast.walk(facts.function)):
+    if any(isinstance(n, ast.Attribute) and n.attr in _FLAGS for n in nodes_in(facts.function)):
         return refuse(NAME, "the function asks whether a tensor asks for gradients")
     bound = facts.parent(call)
     if isinstance(bound, ast.Assign) and any(_is_changed(facts, name) for name in writes(bound)):
@@ -247,7 +248,7 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
 @answers("memory")
 def _is_changed(facts: FunctionFacts, name: str) -> bool:
     """Is the tensor of a name changed in place under that name?"""
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         match node:
             case ast.AugAssign(target=ast.Name(id=changed)):
                 found = changed
@@ -270,13 +271,13 @@ def _handed_on(facts: FunctionFacts, made: ast.Call) -> str | None:
     count = -1
     while count != len(derived):
         count = len(derived)
-        for node in ast.walk(facts.function):
+        for node in nodes_in(facts.function):
             if isinstance(node, (ast.Assign, ast.AugAssign)) and reads(node.value) & derived:
                 derived |= writes(node)
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Call):
             given = [*node.args, *(k.value for k in node.keywords)]
-            takes = any(made in ast.walk(a) or reads(a) & derived for a in given)
+            takes = any(made in nodes_in(a) or reads(a) & derived for a in given)
             name = qualified(facts, node.func) or ""
             if takes and not name.startswith(("torch.", "math.", "builtins.")):
                 return ast.unparse(node.func)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import always_evaluated, bindings, stores
 from graphmend.transforms.code.expression_text import Code, bracketed, shortened
 from graphmend.transforms.code.imports import Imports
@@ -151,7 +152,7 @@ def _around(facts: FunctionFacts) -> Iterable[ast.AST]:
     yield from (facts.node, *facts.ancestors(facts.node))
     match facts.statement:
         case ast.Assign(targets=[ast.Name(id=name)]):
-            yield from (n for n in ast.walk(facts.function) if isinstance(n, (ast.Call, ast.Expr)) and name in reads(n))
+            yield from (n for n in nodes_in(facts.function) if isinstance(n, (ast.Call, ast.Expr)) and name in reads(n))
 
 
 def _order(facts: FunctionFacts, node: ast.AST) -> _Order | None:
@@ -199,21 +200,21 @@ def _counted(facts: FunctionFacts, values: ast.expr) -> ast.expr | None:
 
 
 def _read_elsewhere(facts: FunctionFacts, name: str, order: _Order) -> bool:
-    inside = {*ast.walk(order.node), *(ast.walk(order.list) if order.list is not None else ())}
-    loads = (n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name)
+    inside = {*nodes_in(order.node), *(nodes_in(order.list) if order.list is not None else ())}
+    loads = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name)
     return any(n not in inside and isinstance(n.ctx, ast.Load) for n in loads)
 
 
 def _changed_between(facts: FunctionFacts, first: ast.stmt, last: ast.stmt) -> str | None:
     """What a statement reads that is bound again, or changed in place, up to another statement."""
     loops = [a for a in facts.ancestors(last) if isinstance(a, (ast.For, ast.While))]
-    again = {n for loop in loops if loop not in facts.ancestors(first) for n in ast.walk(loop)}
+    again = {n for loop in loops if loop not in facts.ancestors(first) for n in nodes_in(loop)}
     read, begin, end = reads(first), (first.lineno, first.col_offset), (last.lineno, last.col_offset)
 
     def between(node: ast.stmt | ast.expr) -> bool:
         return begin < (node.lineno, node.col_offset) < end or node in again
 
-    for node in ast.walk(facts.function):
+    for node in nodes_in(facts.function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in read and between(node):
             return node.id
     for node, target in changes(facts):
@@ -244,7 +245,7 @@ class _Columns:
 
     def of(self, key: ast.expr, falls: bool) -> _Column:
         """One key, as a tensor of one dimension. The order by its negative is the falling one."""
-        if not any(isinstance(n, ast.Name) and n.id == self.order.name for n in ast.walk(key)):
+        if not any(isinstance(n, ast.Name) and n.id == self.order.name for n in nodes_in(key)):
             raise _NoColumnError(f"`{shortened(key)}` is the same for every place")
         before = len(self.tensors)
         match key:
@@ -378,7 +379,7 @@ class _Columns:
     def bound(self) -> list[ast.stmt]:
         """The statements that bind lists which nothing needs any more."""
         found: list[ast.stmt] = []
-        for node in ast.walk(self.facts.function):
+        for node in nodes_in(self.facts.function):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)]) if name in self.lists:
                     found.append(node)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
@@ -135,7 +136,7 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
             return "only a lambda of one element can be applied to the whole tensor"
     if not all(
         isinstance(n, (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.Load))
-        for n in ast.walk(body)
+        for n in nodes_in(body)
     ):
         return "the function does more than arithmetic"
     base = call.func.value
@@ -143,7 +144,7 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
     tensor = copied.func.value if copied and isinstance(copied.func, ast.Attribute) else base
     if not isinstance(tensor, ast.Name):
         return "what `apply_` changes has no name"
-    replace: dict[ast.expr, str] = {n: tensor.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name}
+    replace: dict[ast.expr, str] = {n: tensor.id for n in nodes_in(body) if isinstance(n, ast.Name) and n.id == name}
     text = code.argument(body, replace)
     differences = [
         Difference("rounding", "the arithmetic happens in the tensor's precision instead of Python's"),
@@ -253,7 +254,7 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
     call = _call(facts)
     names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
     inside = next(
-        (c for n in ast.walk(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
+        (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
     )
     if inside is None:
         return None
@@ -285,9 +286,9 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
 def _is_branched_on(facts: FunctionFacts) -> bool:
     """Whether a test in the function reads a name that the finding's statement assigns."""
     targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []
-    names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-    tests = [n.test for n in ast.walk(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
-    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in ast.walk(test))
+    names = {n.id for target in targets for n in nodes_in(target) if isinstance(n, ast.Name)}
+    tests = [n.test for n in nodes_in(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
+    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in nodes_in(test))
 
 
 def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:

@@ -1,4 +1,4 @@
-"""The environments that walks brought to statements, joined when they are asked for: few are, and a function is walked
+"""What walks brought to statements and expressions, joined when it is asked for: little is, and a function is walked
 once for each kind of arguments."""
 
 from __future__ import annotations
@@ -7,10 +7,42 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.values import Value, join
+from graphmend.analysis.lattice.values import Value, join, join_all
 
-#: how many environments of a statement are kept before they are joined
-_MOST = 8
+#: how many environments of a statement, or values of an expression, are kept before they are joined
+_MOST = 64
+
+
+class SeenValues(Mapping[ast.AST, Value]):
+    """By expression: the join of the values that it had on every visit."""
+
+    def __init__(self) -> None:
+        self._seen: dict[ast.AST, list[Value]] = {}
+
+    def record(self, node: ast.AST, value: Value) -> None:
+        """Adds one visit."""
+        seen = self._seen.get(node)
+        if seen is None:
+            self._seen[node] = [value]
+        elif seen[-1] is not value:  # most visits bring the same object
+            seen.append(value)
+            if len(seen) > _MOST:
+                seen[:] = [join_all(seen)]
+
+    def __getitem__(self, node: ast.AST) -> Value:
+        seen = self._seen[node]
+        if len(seen) > 1:
+            seen[:] = [join_all(seen)]
+        return seen[0]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._seen
+
+    def __iter__(self) -> Iterator[ast.AST]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
 
 
 class SeenEnvironments(Mapping[ast.stmt, Mapping[str, Value]]):
