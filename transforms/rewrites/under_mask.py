@@ -262,9 +262,11 @@ class Elements:
             says = f"`{reduction.how}` of whole numbers no longer raises, and of complex ones is another"
             self.differences.append(Difference("exception", says))
         self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
-        # what does not count stands at the mean: it adds to the number of elements alone
+        # what does not count adds to the number of elements alone; one element differs from its mean by nothing, while
+        # the mean of many equal numbers may be rounded
         mean = self._part(f"{where}({mask}, {text}, 0).sum({dim}) / {count}", "mean")
-        spread = f"{where}({mask}, {text}, {mean}).{reduction.how}({f'{dim}, ' if dim else ''}correction=0)"
+        centred = f"{where}({mask}, {_operand(text)} - {mean}, 0)"
+        spread = f"{centred}.{reduction.how}({f'{dim}, ' if dim else ''}correction=0)"
         free = count if constant(reduction.option) in (0, False) else f"({count} - 1).clamp(min=0)"
         share = f"({whole}.numel() / {free}{precise})"
         if reduction.how == "var":
