@@ -206,7 +206,8 @@ class Block:
             return self.numbers[node.id]
         if isinstance(node, ast.Name) and self.nothing.get(node.id):
             return SideValue(text, ast.Constant(None), None)
-        meta = ShapeInference(self.facts, self.bound).of(node)
+        numbers = {name: value.number for name, value in self.numbers.items()}
+        meta = ShapeInference(self.facts, self.bound, numbers).of(node)
         return SideValue(text, node, meta, None, None if meta else number_type(self.facts, node))
 
     def text(self, node: ast.expr) -> str:

@@ -48,17 +48,25 @@ class Likeness:
 
 
 class ShapeInference:
-    """Shapes and dtypes of expressions, with those of names that were bound on the way."""
+    """Shapes and dtypes of expressions, with those of names that were bound on the way to tensors or numbers."""
 
-    def __init__(self, facts: FunctionFacts, bound: Mapping[str, TensorType] | None = None) -> None:
+    def __init__(
+        self,
+        facts: FunctionFacts,
+        bound: Mapping[str, TensorType] | None = None,
+        numbers: Mapping[str, str | None] | None = None,
+    ) -> None:
         self.facts = facts
         self.bound = dict(bound or {})
+        self.numbers = numbers or {}
 
     @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
         """The shape and dtype of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
             return self.bound[node.id]
+        if isinstance(node, ast.Name) and node.id in self.numbers:
+            return None
         built = self._built(node)
         value = self.facts.value(node)
         if isinstance(value, Tensor):
@@ -94,7 +102,8 @@ class ShapeInference:
             dtype = left.dtype if left.dtype == right.dtype else None
             return TensorType(broadcast(left.shape, right.shape), dtype, left.proven and right.proven)
         tensor, other = (left, node.right) if left else (right, node.left)
-        number = _number(self.facts, other)
+        number = self.numbers.get(other.id) if isinstance(other, ast.Name) else None
+        number = number or _number(self.facts, other)
         if tensor is None or number is None:
             return None
         kind = "float" if isinstance(node.op, ast.Div) else number
@@ -132,7 +141,8 @@ class ShapeInference:
                 "relu",
             )
             kind = token_kind(inner.dtype)
-            dtype = inner.dtype if kept or kind == "float" else ("floats", inner.dtype)
+            floats = None if inner.dtype is None else ("floats", inner.dtype)
+            dtype = inner.dtype if kept or kind == "float" else floats
             return TensorType(inner.shape, dtype, inner.proven)
         if last in known.CASTS:
             return TensorType(inner.shape, last, inner.proven)

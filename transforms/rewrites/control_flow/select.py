@@ -318,8 +318,8 @@ def _compared(
                 raise NotAFunctionError(blocker)
         if other_sizes(facts, nodes[0], nodes[1]) or other_sizes(facts, nodes[1], nodes[0]):
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different shapes")
-        if ast.dump(nodes[0]) == ast.dump(nodes[1]):
-            return
+        if isinstance(nodes[0], ast.Name) and ast.dump(nodes[0]) == ast.dump(nodes[1]):
+            return  # one object, which `select` hands on
     if any(node is None or not shares(facts, node).fresh for node in nodes):
         if name is None or not only_here(facts, name, nodes, statement):
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
