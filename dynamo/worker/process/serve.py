@@ -10,14 +10,14 @@ import sys
 import time
 import traceback
 
-from . import confinement, limits
+from . import confinement, limits, no_device
 from .channel import Message, receive, send
 from .fork_server import Parent
 from .handshake import handshake, one_line
 
 
 def main(requests: int, answers: int, once: bool) -> None:
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # counting devices must not initialise CUDA
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # counting devices must not initialise CUDA
     hello = handshake()
     send(answers, hello)
     if hello["problem"]:
@@ -43,8 +43,9 @@ def warm(answers: int) -> None:
     from ..runs import self_test, warmup
 
     began = time.monotonic()
-    warmup.run()
-    self_test.run()
+    with no_device.hidden():
+        warmup.run()
+        self_test.run()
     gc.collect()
     gc.freeze()  # objects made so far stay in pages that the forks share
     send(answers, {"warm": round(time.monotonic() - began, 3), "memory": resident(), "files": installed()})
