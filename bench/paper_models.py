@@ -44,7 +44,7 @@ TINY = Size()
 #: arithmetic rules, and one core of a CPU compiles and calls it within minutes
 MIDDLE = Size(width=256, heads=4, layers=2, length=128, answer=64, batch=2, vocabulary=2048)
 #: for a device
-LARGE = Size(width=1024, heads=16, layers=12, length=512, answer=128, batch=4, vocabulary=32000)
+LARGE = Size(width=1024, heads=16, layers=6, length=512, answer=128, batch=4, vocabulary=32000)
 SIZES = {"tiny": TINY, "middle": MIDDLE, "large": LARGE}
 
 

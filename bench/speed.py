@@ -1,11 +1,14 @@
 """What mending buys: cold compile time, time per call, throughput and memory of models, plain beside mended.
 
-    python bench/speed.py [--rows t5-small biogpt] [--size tiny|middle|large] [--repeats 3] [--safe] [--device cuda]
+    python bench/speed.py [--rows t5-small biogpt] [--size tiny|middle|large] [--repeats 3] [--device cuda] [--jobs 8]
 
 Models are the rows of the paper's table and ten of today, with random weights, compiled with TorchInductor. For each
 repeat a plain and a mended process compile the same model, each with an inductor cache of its own, and then make calls
 in turns, so that other programs disturb both alike. What counts is processor time: user and system time of a process
 and of the compilers that it starts, in one thread. On CUDA it is the time on the clock.
+
+With `--jobs` several rows compile at once, each in a thread of its own, while one of them at a time makes the calls
+that are measured: on a machine with a core for each job that costs their clock little, and both arms of a row alike.
 
 Repeats are kept in a file, after each one, and not measured again: the command goes on where it stopped, and
 `--again` begins rows anew. A row that raises, hangs or has no compiler is one line. At the end, and with `--show` at
@@ -20,6 +23,8 @@ import json
 import os
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +77,28 @@ def measure(rows: list[str], options: argparse.Namespace, found: dict[str, Any],
     settings = Settings(
         options.size, options.device, options.backend, options.turns, options.safe, options.limit, prepared
     )
-    for repeat in range(options.repeats):
-        for row in rows:
-            entry = found["rows"].setdefault(row, {"repeats": []})
-            if "failed" in entry or len(entry["repeats"]) > repeat:
-                continue
-            if row in NEEDS and importlib.util.find_spec(NEEDS[row]) is None:
-                entry["failed"] = f"not built: {NEEDS[row]} is not installed"
-            else:
-                try:
-                    entry["repeats"].append(measured(row, settings, repeat))
-                except Failed as error:
-                    entry["failed"] = str(error)
+    writing = threading.Lock()
+
+    def once(row: str, repeat: int) -> None:
+        entry = found["rows"][row]
+        if "failed" in entry or len(entry["repeats"]) > repeat:
+            return
+        if row in NEEDS and importlib.util.find_spec(NEEDS[row]) is None:
+            entry["failed"] = f"not built: {NEEDS[row]} is not installed"
+        else:
+            try:
+                entry["repeats"].append(measured(row, settings, repeat))
+            except Failed as error:
+                entry["failed"] = str(error)
+        with writing:
             keep(options.keep, found)
             print(f"{row}: {entry.get('failed', f'repeat {repeat + 1}')}", flush=True)
+
+    for row in rows:
+        found["rows"].setdefault(row, {"repeats": []})
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for repeat in range(options.repeats):
+            list(pool.map(once, rows, [repeat] * len(rows)))
 
 
 def main() -> None:
@@ -98,6 +111,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=10, help="turns of each repeat")
     parser.add_argument("--safe", action="store_true", help="safe mends only")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at once; only one at a time makes calls")
     parser.add_argument("--backend", default="inductor")
     parser.add_argument("--limit", type=float, default=1200, help="seconds in which an arm must answer")
     parser.add_argument("--again", action="store_true", help="measure the rows that are named anew")
@@ -106,7 +120,9 @@ def main() -> None:
     options = parser.parse_args()
     versions, _, date = described().partition("; ")
     mends = "safe mends" if options.safe else "all mends"
-    how = {"machine": machine(options.device), "versions": versions, "size": options.size, "mends": mends}
+    how = {"machine": machine(options.device), "versions": versions, "size": options.size, "mends": mends} | (
+        {"jobs": options.jobs} if options.jobs > 1 else {}
+    )
     found = json.loads(options.keep.read_text()) if options.show else kept(options.keep, how | {"date": date})
     if not options.show:
         rows: list[str] = options.rows or [*alike(builders())]

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ HERE = Path(__file__).resolve().parent
 ARMS = ("plain", "mended")
 #: where the models' code lies
 _PACKAGES = ("--mend", "transformers", "--mend", "chronos")
+#: one row at a time makes calls, where several are measured at once
+_CALLS = threading.Lock()
 #: seconds of calls in one turn: short enough that other programs disturb both arms alike
 _TURN = 0.25
 
@@ -121,6 +124,7 @@ def measured(row: str, settings: Settings, first: int) -> dict[str, Any]:
         for mended in order:
             arms[mended] = Arm(row, settings, folder, mended=bool(mended))
             ends.callback(arms[mended].end)
+        ends.enter_context(_CALLS)
         once = [arms[mended].ask("turn 2")["call"][0] for mended in order]  # the first arm has slept for long
         calls = max(1, round(_TURN / max(*once, 1e-4)))
         turns = []

@@ -98,8 +98,10 @@ def rows(found: dict[str, Any]) -> dict[str, Row | str]:
 def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
     """`shared` are the rows that a row stands for as well, because they have its code."""
     made = found["made"]
+    beside = f", {made['jobs']} rows compiling at once" if "jobs" in made else ""
     lines = [
-        f"{made['machine']}; {made['versions']}; {made['date']}; {made['size']} sizes, random weights; {made['mends']}",
+        f"{made['machine']}{beside}; {made['versions']}; {made['date']}; {made['size']} sizes, random weights; "
+        f"{made['mends']}",
         "",
         f"| row | {' | '.join(_COLUMNS)} |",
         f"|---|{'---|' * len(_COLUMNS)}",
