@@ -21,19 +21,31 @@ if TYPE_CHECKING:
 #: builtins that run through a tensor's rows as they do through a list
 _RUN_THROUGH = frozenset(f"builtins.{name}" for name in ("sum", "len", "enumerate", "zip"))
 
+#: what takes a sequence of tensors, and no tensor in its place; the result is a new one
+_JOINS = frozenset(f"torch.{name}" for name in "stack cat concat concatenate hstack vstack dstack row_stack".split())
+
 
 class NotRowsError(Exception):
     """A use needs a list; the message says which."""
 
 
 @answers("memory")
-def as_rows(facts: FunctionFacts, node: ast.expr) -> None:
-    """Refuses where a use of a list takes no tensor of rows: NotRowsError. What is taken out of it would be a copy."""
-    for use in _uses(facts, node):
+def as_rows(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a use of a list take a sequence of rows only, and no tensor of them? Refuses where one takes neither:
+    NotRowsError. What is taken out of it would be a copy.
+    """
+    uses = [*_uses(facts, node)]
+    for use in uses:
         statement = next(a for a in facts.ancestors(use) if isinstance(a, ast.stmt))
         taken = [n.target for n in facts.ancestors(use) if isinstance(n, ast.comprehension)]
         if any(changed_in_place(facts, name) for name in sorted(stored([statement]) | writes(*taken))):
             raise NotRowsError("what is taken out of the list is changed in place, and would be a copy")
+    return any(_is_joined(facts, use) for use in uses)
+
+
+def _is_joined(facts: FunctionFacts, node: ast.expr) -> bool:
+    parent = facts.parent(node)
+    return isinstance(parent, ast.Call) and parent.args[:1] == [node] and qualified(facts, parent.func) in _JOINS
 
 
 def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
@@ -50,6 +62,8 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
             else:
                 raise NotRowsError(f"`{shortened(parent)}` is not known to take one tensor out of the list")
         case ast.Call(func=function) if node in parent.args and qualified(facts, function) in _RUN_THROUGH:
+            yield node
+        case ast.Call() if _is_joined(facts, node):
             yield node
         case ast.For(iter=over) | ast.comprehension(iter=over) if over is node:
             yield node

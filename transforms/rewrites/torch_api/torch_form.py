@@ -160,7 +160,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     if call is None or len(call.args) != 1 or called(facts, call.args[0], "builtins.range"):
         return None
     try:
-        as_rows(facts, call)
+        apart = ".unbind()" if as_rows(facts, call) else ""
     except NotRowsError as error:
         return str(error)
     if changed_in_place(facts, call.args[0], behind=facts.statement):
@@ -188,7 +188,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     leaked = "gradients may become NaN where the derivative of a tensor that is not taken out is not finite"
     differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
-        return call, f"{stacked}.sort(dim=0, {options}).values", differences
+        return call, f"{stacked}.sort(dim=0, {options}).values{apart}", differences
     if not repeatable(facts, call.args[0]):
         return f"`{code.text(call.args[0])}` would be evaluated more than once"
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
@@ -200,7 +200,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         return "the key is not known to be a tensor"
     clause = f"for {key.args.args[0].arg} in {code.text(call.args[0])}"
     keys = f"{imports.name('torch.stack')}([{code.argument(body)} {clause}])"
-    return call, f"{stacked}[{keys}.argsort({options})]", differences
+    return call, f"{stacked}[{keys}.argsort({options})]{apart}", differences
 
 
 def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
