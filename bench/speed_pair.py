@@ -156,4 +156,4 @@ def _verdict(plain: Path, mended: Path) -> str:
         return "equal"
     if equal(one["compiled"], other["compiled"], tolerance):
         return "as plain"  # the compiler itself differs from eager, mended or not
-    return "differs"
+    return "differs" if same[2] else "both differ"

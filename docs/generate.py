@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coverage_page import coverage_page
 from floors import with_floors
-from results_page import results_page, speed_plot
+from results_page import results_page, speed_plots
 from rule_pages import rule_pages
 
 from graphmend.transforms import document
@@ -29,7 +29,7 @@ def pages() -> dict[Path, str]:
         architecture: with_floors(architecture.read_text("utf-8")),
         DOCS / "coverage.md": coverage_page(),
         DOCS / "results.md": results_page(),
-        DOCS / "images" / "speed.svg": speed_plot(),
+        **{DOCS / "images" / name: text for name, text in speed_plots().items()},
         DOCS / "configuration.md": reference(),
         DOCS / "configuration.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         **{DOCS / "rules" / name: text for name, text in rule_pages().items()},

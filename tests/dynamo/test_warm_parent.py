@@ -27,6 +27,7 @@ PLAYED = """
     torch.cuda._device_count_nvml = counted
     torch.cuda._lazy_init = torch._C._cuda_init = torch._C._cuda_getDeviceCount = initialised
     torch.cuda.get_rng_state = torch.cuda.get_device_properties = initialised
+    torch._C._ensureCUDADeviceGuardSet = initialised
 """
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 
-from . import confinement, limits, no_device
+from . import confinement, limits
 from .channel import Message, receive, send
 from .fork_server import Parent
 from .handshake import handshake, one_line
@@ -41,6 +41,7 @@ def warm(answers: int) -> None:
     import gc
 
     from ..runs import self_test, warmup
+    from . import no_device
 
     began = time.monotonic()
     with no_device.hidden():
