@@ -26,6 +26,11 @@ weights = x.float()
 return torch.bincount(n[n > 0], weights=weights[n > 0], minlength=4)
 # n: Tensor
 return n * (torch.unique(n).numel() + 1)
+# x: Tensor, y: Tensor, n: Tensor
+out = x.clone()
+for i in set(n.tolist()):
+    out[i] = out[i] - y[i]
+return out
 # x: Tensor, y: Tensor
 return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
 # x: Tensor, y: Tensor

@@ -279,7 +279,8 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
         raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
     exact = all(_in_float32(c) for c in (a, b))
     wanted = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
-    dtype, uses = as_tensor(predicates.facts, wanted, asked, says=predicates.elsewhere is not None)
+    may_say = predicates.elsewhere is not None
+    dtype, uses = as_tensor(predicates.facts, wanted, asked, says=may_say, converts=predicates.converts)
     _written_elsewhere(predicates, uses)
     exact = exact or dtype == "float32"
     predicates.differences += uses.differences
@@ -293,7 +294,13 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
 
 
 def as_tensor(
-    facts: FunctionFacts, dtype: str, asked: Asked, *, rewrites: bool = False, says: bool = False
+    facts: FunctionFacts,
+    dtype: str,
+    asked: Asked,
+    *,
+    rewrites: bool = False,
+    says: bool = False,
+    converts: ast.stmt | None = None,
 ) -> tuple[str, ScalarUses]:
     """The dtype of a 0-d tensor that stands for a Python number, at most `dtype`, and what its uses said.
 
@@ -301,7 +308,7 @@ def as_tensor(
     such, the number has torch's usual precision.
     """
     for tried in (dtype, *(("float32",) if dtype == "float64" else ())):
-        uses = ScalarUses(facts, tried, rewrites=rewrites, says=says)
+        uses = ScalarUses(facts, tried, rewrites=rewrites, says=says, converts=converts)
         try:
             asked(uses)
         except NeedsPythonNumberError as error:
@@ -333,7 +340,8 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
         predicates.differences.append(Difference("dtype", says))
     if not isinstance(literal, (bool, int, float)) or not exact_in(literal, value.dtype):
         predicates.differences.append(PRECISION)
-    uses = ScalarUses(predicates.facts, value.dtype, says=predicates.elsewhere is not None)
+    may_say = predicates.elsewhere is not None
+    uses = ScalarUses(predicates.facts, value.dtype, says=may_say, converts=predicates.converts)
     try:
         asked(uses)
     except NeedsPythonNumberError as error:

@@ -44,6 +44,8 @@ class Predicates:
     taken: list[str] = field(default_factory=list)
     elsewhere: dict[ast.expr, Counterpart] | None = None
     """What is written otherwise outside the code that is converted; None where the rewrite changes nothing there."""
+    converts: ast.If | None = None
+    """The statement that is converted, if all of it is."""
 
     def __post_init__(self) -> None:
         self.code = Code(self.facts.source)

@@ -49,18 +49,20 @@ class ScalarUses(Returned):
         rewrites: bool = False,
         says: bool = False,
         restates: bool = False,
+        converts: ast.stmt | None = None,
     ) -> None:
         """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it. With `says` numbers
-        that are only said may be written otherwise there, with `rewrites` other uses as well, with `restates` `+=` too.
+        that are only said may be written otherwise there, with `rewrites` other uses as well, with `restates` `+=` too;
+        inside `converts` whoever asks writes it as a new value.
         """
         super().__init__(facts, rewrites=rewrites)
         self._within = within
-        self._may_say, self._restates = says or rewrites, restates
-        self._dtype = dtype
+        self._dtype, self._may_say, self._restates = dtype, says or rewrites, restates
         self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
         self._handed: list[frozenset[str]] = []
         self._added_to: dict[ast.AugAssign, Hashable] = {}
+        self._anew = frozenset(nodes_in(converts) if converts is not None else ())
 
     @answers("numbers")
     def follow(self, node: ast.expr) -> None:
@@ -390,7 +392,7 @@ class ScalarUses(Returned):
         while (node := next((n for n in self._added_to if n not in done), None)) is not None:
             done.add(node)
             name = node.target.id if isinstance(node.target, ast.Name) else ""
-            if not any(name in names for names in self._handed) and not is_held(self.facts, name):
+            if node in self._anew or not (any(name in n for n in self._handed) or is_held(self.facts, name)):
                 continue
             if not self._restates:
                 raise NeedsPythonNumberError(f"`{name}` is counted in, and something else holds it too")

@@ -141,6 +141,7 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
     static, tests = split(facts, statement.test)
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
+    predicates.converts = None if static else statement
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = predicates.all_of(tests)
     last = absorbed[-1] if absorbed else statement
