@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,8 @@ def forked(function: Callable[..., Any], *arguments: Any, seconds: int = LIMIT) 
 
 def _answer(write: int, seconds: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     gc.disable()
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)  # OpenMP's threads do not survive a fork: whoever waits for them waits forever
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

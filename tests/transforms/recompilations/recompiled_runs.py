@@ -171,6 +171,9 @@ def compare(before: dict[str, Any], after: dict[str, Any], named: Iterable[str])
 
 
 def _child(text: str, pipe: Any) -> None:
+    import torch
+
+    torch.set_num_threads(1)  # OpenMP's threads do not survive a fork: whoever waits for them waits forever
     try:
         pipe.send(run(text))
     except BaseException as error:
