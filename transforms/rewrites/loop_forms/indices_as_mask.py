@@ -11,8 +11,8 @@ After:
 
 Legal when:
     the loop runs over the different values of a tensor, and its body is one store, or a branch with one on each side,
-    into a tensor at the value. The value stands for nothing but the first index of tensors, and around what they have
-    there is arithmetic only: so no iteration sees what another one does.
+    into a tensor at the value. The value stands for nothing but the last index of tensors, and around what they have
+    there is arithmetic only, whose operands do nothing when they are read: so no iteration sees what another one does.
 
 Differs in:
     values that are no indices raise otherwise. Where it is not known that none is below zero, one that is raises: it
@@ -36,6 +36,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.memory import known_to_share, may_share
 from graphmend.transforms.legality.rows.places import not_negative
+from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class _Store(NamedTuple):
     """Of `target += value`."""
 
 
-@asks("memory", "order", "domain", "dtypes", "names")
+@asks("effects", "totality", "memory", "order", "domain", "dtypes", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not (isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not loop.orelse):
@@ -114,31 +115,34 @@ class _Body:
         self.differences = [_NO_INDEX]
         self._replace: dict[ast.expr, str] = {}
         self._read: list[ast.expr] = []
+        """What else the body reads: it is read once, also where the loop has no iteration."""
 
     def text(self, values: ast.expr) -> str:
         if alive(self.facts, self.index, self.loop) or not replaceable(self.facts, [self.loop]):
             raise _NotAtOnceError(f"`{self.index}` is read behind the loop, or the loop shares its line")
         line, target = self._line()
-        self._check_memory(target.value)
         base = self._base(target)
+        self._check_reads(target.value)
         known = self.facts.value(values)
         if not isinstance(known, Tensor) or dtype_kind(known.dtype) not in ("int", None) or known.dtype == "uint8":
             raise _NotAtOnceError(f"`{self.code.text(values)}` is not known to hold indices")
-        asserted = ""
+        lines, indices = [], self.code.text(values)
+        if not isinstance(values, ast.Name):  # what gives them is evaluated once
+            lines, indices = (
+                [f"{fresh(self.facts, 'indices')} = {self.code.line(values)}"],
+                fresh(self.facts, "indices"),
+            )
         if not not_negative(self.facts, values):
             self.differences.append(_FROM_THE_END)
-            test = f"({self.code.operand(values)} >= 0).all()"
-            asserted = f'{self.imports.name("torch._assert_async")}({test}, "indices are not below zero")\n'
+            asserts = self.imports.name("torch._assert_async")
+            lines.append(f'{asserts}(({indices} >= 0).all(), "indices are not below zero")')
         zeros, bools, int64 = (self.imports.name(f"torch.{name}") for name in ("zeros", "bool", "int64"))
-        indices = self.code.operand(values)
         if known.rank != 1 and called(self.facts, self.loop.iter, "builtins.set", "builtins.frozenset") is None:
             indices = f"{indices}.flatten()"
         indices = f"{indices}.to({base}.device{'' if known.dtype == 'int64' else f', {int64}'})"
-        return (
-            f"{asserted}{self.mask} = {zeros}(len({base}), dtype={bools}, device={base}.device)\n"
-            f"{self.mask} = {self.mask}.index_fill(0, {indices}, True)\n"
-            f"{line}\n"
-        )
+        lines.append(f"{self.mask} = {zeros}(len({base}), dtype={bools}, device={base}.device)")
+        lines.append(f"{self.mask} = {self.mask}.index_fill(0, {indices}, True)")
+        return "".join(f"{each}\n" for each in (*lines, line))
 
     def _line(self) -> tuple[str, ast.Subscript]:
         match self.loop.body:
@@ -177,11 +181,15 @@ class _Body:
                 return _Store(target, value, behind.strip().partition("=")[0])
         raise _NotAtOnceError(f"`{self.code.text(statement)}` is no store at `{self.index}`")
 
-    def _check_memory(self, stored: ast.expr) -> None:
-        """No iteration may see in another tensor, or in another row, what one before it has stored."""
+    def _check_reads(self, stored: ast.expr) -> None:
+        """Nothing is done by reading, and no iteration sees in what it reads what one before it has stored."""
+        found = speculate(self.facts, stored, *self._read)
+        if found.blockers:
+            raise _NotAtOnceError(found.blockers[0])
+        self.differences += found.differences
         for node in self._read:
             text = self.code.text(node)
-            if text == self.code.text(stored):
+            if text == self.code.text(stored) or number_type(self.facts, node) is not None:
                 continue
             if known_to_share(self.facts, node, stored):
                 raise _NotAtOnceError(f"`{text}` may be memory that the loop stores into")
@@ -224,8 +232,8 @@ class _Body:
                 self._replace[node] = self._at(node)
                 self._read.append(of)
             case ast.Name() | ast.Attribute() | ast.Constant() if not self._depends(node):
+                self._read.append(node)
                 if number_type(self.facts, node) is None:
-                    self._read.append(node)
                     self.differences.append(_PROMOTES)
             case ast.Call(args=[argument], keywords=[]) if called(self.facts, node, "builtins.float") is not None:
                 if not isinstance(constant(argument), str):
