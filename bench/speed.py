@@ -1,6 +1,7 @@
 """What mending buys: cold compile time, time per call, throughput and memory of models, plain beside mended.
 
-    python bench/speed.py [--rows t5-small biogpt] [--size tiny|middle|large] [--repeats 3] [--device cuda] [--jobs 8]
+    python bench/speed.py [--rows t5-small biogpt] [--size tiny|middle|large] [--repeats 3] [--safe] [--device cuda]
+                          [--jobs 8]
 
 Models are the rows of the paper's table and ten of today, with random weights, compiled with TorchInductor. For each
 repeat a plain and a mended process compile the same model, each with an inductor cache of its own, and then make calls
@@ -83,14 +84,19 @@ def measure(rows: list[str], options: argparse.Namespace, found: dict[str, Any],
         entry = found["rows"][row]
         if "failed" in entry or len(entry["repeats"]) > repeat:
             return
+        seen: dict[str, Any] | str
         if row in NEEDS and importlib.util.find_spec(NEEDS[row]) is None:
-            entry["failed"] = f"not built: {NEEDS[row]} is not installed"
+            seen = f"not built: {NEEDS[row]} is not installed"
         else:
             try:
-                entry["repeats"].append(measured(row, settings, repeat))
+                seen = measured(row, settings, repeat)
             except Failed as error:
-                entry["failed"] = str(error)
+                seen = str(error)
         with writing:
+            if isinstance(seen, str):
+                entry["failed"] = seen
+            else:
+                entry["repeats"].append(seen)
             keep(options.keep, found)
             print(f"{row}: {entry.get('failed', f'repeat {repeat + 1}')}", flush=True)
 

@@ -121,9 +121,9 @@ def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
         lines += [
             "",
             f"{len(less)} of {len(whole)} rows that ran in both arms have fewer graphs mended. "
-            f"Of these, cold time falls by "
-            f"{statistics.median(cold):.0f} % in the median ({min(cold):.0f} to {max(cold):.0f} %; the authors': "
-            f"{AUTHORS_COLD[0]} to {AUTHORS_COLD[1]} %), and throughput changes by {statistics.median(gain):+.1f} % "
+            f"Of these, cold time changes by "
+            f"{-statistics.median(cold):+.0f} % in the median ({-max(cold):+.0f} to {-min(cold):+.0f} %; the authors': "
+            f"-{AUTHORS_COLD[1]} to -{AUTHORS_COLD[0]} %), and throughput changes by {statistics.median(gain):+.1f} % "
             f"({min(gain):+.1f} to {max(gain):+.1f} %; the authors': "
             f"{AUTHORS_THROUGHPUT[0]:+} to {AUTHORS_THROUGHPUT[1]:+} %).",
         ]

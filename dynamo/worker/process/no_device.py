@@ -1,6 +1,6 @@
 """Compiling in the warm parent as if there were no CUDA device: a process that has initialised CUDA has no sound fork.
 
-TorchDynamo initialises it wherever a device is available, also for code that stays on the processor (torch 2.8 to
+TorchDynamo initialises it wherever a device is available, also for code that stays on the processor (torch 2.11 to
 2.13): it keeps the state of CUDA's generator while it traces (`preserve_global_state`), reads a device's properties to
 find Triton (`has_triton`), and its fake tensors ask the driver for the number of devices
 (`_ensureCUDADeviceGuardSet`, which takes CUDA's device guard away where there is none).

@@ -1,4 +1,6 @@
-"""Numbers that say where something is in a tensor: which are picked and stay so, and which are never below zero."""
+"""Numbers that say where something is in a tensor: which are picked and stay so, which a loop runs over, and which are
+never below zero.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import Bound, bindings, stores
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.memory import changed_in_place, given_away
 from graphmend.transforms.questions import answers
@@ -128,6 +130,18 @@ def _is_last_target(facts: FunctionFacts, value: ast.expr, name: str) -> bool:
         case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=last)])]):
             return last == name
     return False
+
+
+def different_values(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """The tensor whose different values, each once and in order, an expression runs over."""
+    if (listed := method(facts, node, "tolist")) is not None and isinstance(listed.func, ast.Attribute):
+        node = listed.func.value
+    match node:
+        case ast.Call(func=ast.Attribute(value=value), args=[], keywords=[]) if method(facts, node, "unique"):
+            return value
+        case ast.Call(args=[value], keywords=[]) if called(facts, node, "torch.unique"):
+            return value
+    return None
 
 
 _SAME_NUMBERS = frozenset({"item", "clone", "long", "detach", "flatten", "view", "reshape"})

@@ -35,7 +35,7 @@ from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.memory import known_to_share, may_share
-from graphmend.transforms.legality.rows.places import not_negative
+from graphmend.transforms.legality.rows.places import different_values, not_negative
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
@@ -85,24 +85,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _values(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
-    """The tensor whose different values a loop runs over."""
-    if (once := called(facts, node, "builtins.set", "builtins.frozenset")) is not None:
-        match once:
-            case ast.Call(args=[listed], keywords=[]):
-                return _listed(facts, listed)
-        return None
-    node = _listed(facts, node) or node
-    match node:
-        case ast.Call(func=ast.Attribute(value=value), args=[], keywords=[]) if method(facts, node, "unique"):
-            return value
-        case ast.Call(args=[value], keywords=[]) if called(facts, node, "torch.unique"):
-            return value
-    return None
-
-
-def _listed(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
-    listed = method(facts, node, "tolist")
-    return listed.func.value if listed is not None and isinstance(listed.func, ast.Attribute) else None
+    """The tensor whose different values a loop runs over, in whatever order."""
+    match called(facts, node, "builtins.set", "builtins.frozenset"):
+        case ast.Call(args=[ast.Call(func=ast.Attribute(value=value)) as listed], keywords=[]):
+            return value if method(facts, listed, "tolist") else None
+        case ast.Call():
+            return None
+    return different_values(facts, node)
 
 
 class _Body:

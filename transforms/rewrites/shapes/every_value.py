@@ -36,12 +36,12 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import HOLE, merged_edit, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.rows.places import not_negative
+from graphmend.transforms.legality.rows.places import different_values, not_negative
 from graphmend.transforms.rewrites.answers import asks, offer, prepare, refuse
 
 if TYPE_CHECKING:
@@ -104,16 +104,8 @@ def _held(imports: Imports, values: str) -> str:
 
 def _values(facts: FunctionFacts, node: ast.expr) -> str | None:
     """The name of the tensor whose different values a loop runs over."""
-    if (listed := method(facts, node, "tolist")) is not None and isinstance(listed.func, ast.Attribute):
-        node = listed.func.value
-    match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=[], keywords=[]) if method(
-            facts, node, "unique"
-        ):
-            return name
-        case ast.Call(args=[ast.Name(id=name)], keywords=[]) if called(facts, node, "torch.unique"):
-            return name
-    return None
+    found = different_values(facts, node)
+    return found.id if isinstance(found, ast.Name) else None
 
 
 def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fix:
