@@ -13,16 +13,23 @@ tests/editors/setup.sh "$@"
 mkdir -p "$GRAPHMEND_EDITORS/failed"
 find "$GRAPHMEND_EDITORS/failed" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 
+tried() {  # tried COMMAND...: on a machine of continuous integration, which may stall, twice, and it says so
+    "$@" && return
+    local status=$?
+    echo "FAIL $*: ended with $status"
+    [ -n "${CI:-}" ] && echo "-- once more" && "$@"
+}
+
 in_nvim() {  # an environment of its own: pynvim is of no use elsewhere; and settings of its own, none
     : > "$GRAPHMEND_KEPT/pytest.ini"
-    timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c "$GRAPHMEND_KEPT/pytest.ini" \
+    tried timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c "$GRAPHMEND_KEPT/pytest.ini" \
         --basetemp "$GRAPHMEND_KEPT/folders" -o tmp_path_retention_policy=failed \
         --rootdir tests/editors --confcutdir tests/editors --import-mode=importlib tests/editors/test_neovim.py
 }
 
 in_emacs() {
     mkdir "$GRAPHMEND_KEPT/home"
-    HOME=$GRAPHMEND_KEPT/home timeout 300 emacs --batch --no-init-file -l tests/editors/eglot.el
+    tried env HOME="$GRAPHMEND_KEPT/home" timeout 300 emacs --batch --no-init-file -l tests/editors/eglot.el
 }
 
 in_vscode() {
@@ -33,22 +40,22 @@ in_vscode() {
     local test failed=0
     for test in tests/editors/vscode/*.test.mjs; do
         echo "-- $(basename "$test" .test.mjs)"
-        timeout 600 node "$test" || failed=1
+        tried timeout 600 node "$test" || failed=1
     done
     return $failed
 }
 
 in_jupyter() {
-    timeout 400 node tests/editors/jupyterlab.test.mjs
+    tried timeout 400 node tests/editors/jupyterlab.test.mjs
 }
 
 in_playground() {
     npm ci --prefix docs/playground --no-audit --no-fund --loglevel=error &&
         NO_MKDOCS_2_WARNING=1 "$GRAPHMEND_PYTHON" -m mkdocs build --strict -q --site-dir "$GRAPHMEND_KEPT/site" &&
-        timeout 300 node tests/editors/playground.test.mjs "$GRAPHMEND_KEPT/site"
+        tried timeout 300 node tests/editors/playground.test.mjs "$GRAPHMEND_KEPT/site"
 }
 
-status=0
+failed=()
 for editor in "$@"; do
     echo "== $editor"
     GRAPHMEND_KEPT=$(mktemp -d "$GRAPHMEND_EDITORS/failed/$editor.XXXXXX")  # of this run only: clones share the folder
@@ -56,8 +63,11 @@ for editor in "$@"; do
     if "in_$editor" 2>&1 | tee "$GRAPHMEND_KEPT/output.log"; then
         rm -rf "$GRAPHMEND_KEPT"
     else
-        status=1
-        echo "== $editor failed; output, logs and screenshots are in $GRAPHMEND_KEPT"
+        failed+=("$GRAPHMEND_KEPT")
     fi
 done
-exit $status
+for kept in "${failed[@]}"; do  # at the end, which is what is read of a long log
+    echo "== $(basename "${kept%.*}") failed; output, logs and screenshots are in $kept"
+    grep -E -A 6 'FAIL|^E  |not within' "$kept/output.log" | tail -n 40 || tail -n 20 "$kept/output.log"
+done
+exit $((${#failed[@]} > 0))
