@@ -29,7 +29,15 @@ const commandLines = () =>
       .filter(line => /bundled.start\.py .*server/.test(line) && line.includes(extension().extensionPath))
       .map(line => [parseInt(line, 10), line.trim()]),
   );
-const servers = () => [...commandLines().keys()];
+/** The one server that runs, by one look: a second look may find another, or none. */
+const theServer = () => {
+  const [[id, line] = [], ...others] = commandLines();
+  return id && !others.length ? { id, line } : undefined;
+};
+const anotherServer = last => {
+  const found = theServer();
+  return found?.id !== last ? found : undefined;
+};
 
 /** Opens a file, and puts it back as it was. */
 async function withFile(name, test) {
@@ -59,4 +67,4 @@ async function run(tests) {
   if (failed.length) throw new Error(`${failed.length} failed`);
 }
 
-module.exports = { codes, commandLines, extension, file, findings, lenses, open, quickFixes, run, servers, set, sleep, until, withFile };
+module.exports = { anotherServer, codes, commandLines, extension, file, findings, lenses, open, quickFixes, run, set, sleep, theServer, until, withFile };

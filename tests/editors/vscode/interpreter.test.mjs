@@ -47,9 +47,9 @@ await inWorkbench({ files: { "pyproject.toml": "", "net.py": NET, "old-python": 
   const servers = () =>
     execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n").filter(line => /start\.py server/.test(line) && line.includes(vs.folder)).map(line => parseInt(line, 10));
   for (let deaths = 1, last; deaths <= 5; deaths++) {
-    await until(`server ${deaths}`, () => servers().length === 1 && servers()[0] !== last);
+    const [server] = await until(`server ${deaths}`, () => [servers()].find(found => found.length === 1 && found[0] !== last));
     await sleep(2000); // it has been asked for settings: it started
-    process.kill((last = servers()[0]), "SIGKILL");
+    process.kill((last = server), "SIGKILL");
   }
   const died = messages.filter({ hasText: "it stopped 5 times within three minutes" });
   await died.waitFor();

@@ -3,7 +3,7 @@
 const assert = require("node:assert/strict");
 const fs = require("node:fs");
 const vscode = require("vscode");
-const { codes, commandLines, file, run, set, until, withFile } = require("./inside.cjs");
+const { anotherServer, codes, commandLines, file, run, set, theServer, until, withFile } = require("./inside.cjs");
 
 const path = name => file(name).fsPath;
 const choose = async name => (await vscode.extensions.getExtension("ms-python.python").activate()).choose(path(name));
@@ -22,13 +22,13 @@ const tests = {
     return withFile("net.py", async uri => {
       await until("a finding, with nothing chosen", () => codes(uri).length);
       await choose("first-python");
-      await until("a server in the first", () => serves("first-python") && commandLines().size === 1);
+      await until("a server in the first", () => serves("first-python") && theServer());
       await until("a finding", () => codes(uri).length);
       await check();
       assert.ok(checks("first-python"), ranWith("first-python"));
 
       await choose("second-python");
-      await until("a server in the second", () => serves("second-python") && commandLines().size === 1);
+      await until("a server in the second", () => serves("second-python") && theServer());
       forget();
       await until("a finding", () => codes(uri).length);
       await check();
@@ -57,14 +57,14 @@ const tests = {
 
   "a server that follows no choice keeps running when the choice changes, and checks follow"() {
     return withFile("net.py", async uri => {
+      const { id: last } = await until("a server", theServer);
       await set("serverInterpreter", process.env.GRAPHMEND_PYTHON);
-      await until("a server", () => [...commandLines().values()].some(line => line.includes(process.env.GRAPHMEND_PYTHON)) && commandLines().size === 1);
+      const { id } = await until("a server of that setting", () => anotherServer(last));
       await until("a finding", () => codes(uri).length);
-      const [server] = commandLines().keys();
       forget();
       await choose("second-python");
       await until("the check in the second", async () => (await check(), checks("second-python")));
-      assert.deepEqual([...commandLines().keys()], [server]);
+      assert.deepEqual([...commandLines().keys()], [id]);
       await set("serverInterpreter", undefined);
       await until("a server in the second", () => serves("second-python"));
     });
@@ -74,7 +74,7 @@ const tests = {
     return withFile("net.py", async uri => {
       for (const name of ["old-python", "without-python", "unreadable"]) {
         await choose(name);
-        await until("a server in the one on the path", () => commandLines().size === 1 && /^\d+ python3 /.test([...commandLines().values()][0]));
+        await until("a server in the one on the path", () => /^\d+ python3 /.test(theServer()?.line));
         await vscode.commands.executeCommand("graphmend.restart");
         await until("a finding", () => codes(uri).length);
       }

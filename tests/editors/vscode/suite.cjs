@@ -2,7 +2,7 @@
 
 const assert = require("node:assert/strict");
 const vscode = require("vscode");
-const { codes, commandLines, file, findings, lenses, quickFixes, run, servers, set, sleep, until, withFile } = require("./inside.cjs");
+const { anotherServer, codes, commandLines, file, findings, lenses, quickFixes, run, set, sleep, theServer, until, withFile } = require("./inside.cjs");
 
 const python = process.env.GRAPHMEND_PYTHON;
 
@@ -113,12 +113,12 @@ const tests = {
       assert.doesNotMatch([...commandLines().values()].join(), /--environment/);
       await set("serverInterpreter", python);
       await set("importStrategy", "fromEnvironment");
-      const chosen = () => [...commandLines().values()];
-      await until("the other server", () => chosen().length === 1 && chosen()[0].includes(`${python} `) && / --environment server/.test(chosen()[0]));
+      const chosen = () => theServer()?.line ?? "";
+      await until("the other server", () => / --environment server/.test(chosen().split(`${python} `)[1] ?? ""));
       await set("ignore", ["GM2"]); // it answers
       await until("no finding", () => !codes(uri).length);
       for (const name of ["ignore", "importStrategy", "serverInterpreter"]) await set(name, undefined);
-      await until("the bundled one again", () => chosen().length === 1 && !/--environment/.test(chosen()[0]) && codes(uri).length);
+      await until("the bundled one again", () => /^(?!.*--environment)./.test(chosen()) && codes(uri).length);
     });
   },
 
@@ -143,9 +143,9 @@ const tests = {
   "a server that is killed comes back"() {
     return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
-      const [server] = servers();
-      process.kill(server, "SIGKILL");
-      await until("another server", () => servers().length === 1 && servers()[0] !== server);
+      const { id } = await until("a server", theServer);
+      process.kill(id, "SIGKILL");
+      await until("another server", () => anotherServer(id));
       await set("ignore", ["GM2"]); // it answers
       await until("no finding", () => !codes(uri).length);
       await set("ignore", undefined);
@@ -155,9 +155,9 @@ const tests = {
 
   "`Restart Server` starts another one"() {
     return withFile("net.py", async uri => {
-      const [server] = servers();
+      const { id } = await until("a server", theServer);
       await vscode.commands.executeCommand("graphmend.restart");
-      await until("another server", () => servers().length === 1 && servers()[0] !== server);
+      await until("another server", () => anotherServer(id));
       await until("a finding", () => codes(uri).length);
     });
   },
@@ -166,14 +166,14 @@ const tests = {
     return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       for (let deaths = 1, last; deaths <= 5; deaths++) {
-        const [server] = await until(`server ${deaths}`, () => servers().length === 1 && servers()[0] !== last && servers());
+        const { id } = await until(`server ${deaths}`, () => anotherServer(last));
         await sleep(1500); // it has been asked for settings: it started
-        process.kill((last = server), "SIGKILL");
+        process.kill((last = id), "SIGKILL");
       }
       await sleep(3000);
-      assert.deepEqual(servers(), []);
+      assert.deepEqual([...commandLines().values()], []);
       await vscode.commands.executeCommand("graphmend.restart");
-      await until("a finding", () => servers().length === 1 && codes(uri).length);
+      await until("a finding", () => theServer() && codes(uri).length);
     });
   },
 
@@ -181,9 +181,9 @@ const tests = {
     return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       await set("serverInterpreter", file("no-such-python").fsPath);
-      await until("no server", () => !servers().length);
+      await until("no server", () => !commandLines().size);
       await set("serverInterpreter", undefined);
-      await until("a server", () => servers().length === 1);
+      await until("a server", theServer);
       await until("a finding", () => codes(uri).length);
     });
   },
