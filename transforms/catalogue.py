@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
     added_part,
+    asked_before,
     by_case,
     chosen_by_truth,
     context_outside,
@@ -16,6 +17,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     in_turn,
     last_leave,
     late_choice,
+    new_value,
     on_a_copy,
     same_end,
     spelled_out,
@@ -99,6 +101,8 @@ _FORMS: tuple[Rewrite, ...] = (
     loop_outside.rewrite,
     context_outside.rewrite,
     spelled_out.rewrite,
+    asked_before.rewrite,
+    new_value.rewrite,
     same_end.rewrite,
     late_choice.rewrite,
     by_case.rewrite,

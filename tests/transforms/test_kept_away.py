@@ -31,6 +31,8 @@ INDEXED = {
     "row_added_at_a_bounded_count",
     "rows_stored_at_a_slice_that_the_test_bounds",
     "gathered_where_all_indices_are_in_range",
+    "read_until_a_bound_is_reached",
+    "rows_of_a_layer_under_a_bound_of_all",
 }
 #: mends that leave the branch on the operation
 ONLY_IN_ITS_BRANCH = {"keep_tensor", "in_turn", "tensor_slice", "computed_index", "guard_clause"}

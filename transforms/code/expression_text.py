@@ -54,6 +54,8 @@ class Code:
             left, right = self._offsets(inner)
             if left < at:  # inside an expression that is replaced as a whole
                 continue
+            if isinstance(inner, ast.NamedExpr) and is_atom(new):
+                left, right = self._with_brackets(left, right)
             pieces += [self.source.text[at:left], new]
             at = right
         pieces.append(self.source.text[at:end])
@@ -82,6 +84,13 @@ class Code:
     def _offsets(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         span, lines = self.source.span(node), self.source.lines
         return lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
+
+    def _with_brackets(self, left: int, right: int) -> tuple[int, int]:
+        """The place of `(n := x)`, given that of `n := x`; a call's brackets are its own."""
+        text = self.source.text
+        before = text[left - 2 : left - 1]
+        own = text[left - 1 : left] == "(" and text[right : right + 1] == ")"
+        return (left - 1, right + 1) if own and not (before.isalnum() or before in "_)]") else (left, right)
 
     def _outermost_first(self, item: tuple[ast.expr, str]) -> tuple[int, int]:
         left, right = self._offsets(item[0])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,6 +116,8 @@ def surely_bound(facts: FunctionFacts, node: ast.AST) -> set[str]:
                 )
                 entered = name == "body" and isinstance(above, (ast.For, ast.AsyncFor))
                 found |= writes(above.target) if entered and isinstance(above, (ast.For, ast.AsyncFor)) else set()
+                if isinstance(above, (ast.If, ast.While)):
+                    found |= _bound_by(above.test, holds=name == "body")
         if isinstance(above, (ast.With, ast.AsyncWith)):
             found |= {n for i in above.items if i.optional_vars is not None for n in writes(i.optional_vars)}
         if isinstance(above, ast.ExceptHandler) and above.name:
@@ -135,7 +137,7 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
             case ast.If(body=body, orelse=orelse):
                 sides = [_surely_binds(side) for side in (body, orelse) if not (side and isinstance(side[-1], _LEAVES))]
                 found |= set.intersection(*sides) if sides else set()
-                found |= writes(statement.test)
+                found |= _bound_by(statement.test)
             case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
                 ways = [h.body for h in handlers if not isinstance(h.body[-1], _LEAVES)]
                 found |= set.intersection(_surely_binds([*body, *orelse]), *map(_surely_binds, ways)) | _surely_binds(
@@ -151,6 +153,25 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
             case _:
                 found |= writes(statement)
     return found
+
+
+def _bound_by(node: ast.AST, *, holds: bool | None = None) -> set[str]:
+    """Names that `n := ...` binds wherever an expression is evaluated, or `holds`."""
+    match node:
+        case ast.NamedExpr(target=target, value=value):
+            return {target.id} | _bound_by(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _bound_by(operand, holds=None if holds is None else not holds)
+        case ast.BoolOp(op=op, values=values):
+            asked = values if holds is isinstance(op, ast.And) else values[:1]
+            return {name for part in asked for name in _bound_by(part, holds=holds)}
+        case ast.Compare(left=left, comparators=[first, *_]):
+            return _bound_by(left) | _bound_by(first)
+        case ast.IfExp(test=test):
+            return _bound_by(test)
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return set()
+    return {name for child in ast.iter_child_nodes(node) for name in _bound_by(child)}
 
 
 def _runs_once(loop: ast.For) -> bool:
@@ -182,7 +203,25 @@ def live_into(statements: Sequence[ast.stmt]) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _live(facts: FunctionFacts) -> LiveVariables:
-    return LiveVariables(facts.function.body)
+    return LiveVariables(facts.function.body, _ended(facts))
+
+
+#: they run the functions that they are given, and keep none
+_RUN = frozenset({"graphmend.runtime.select", "builtins.sorted", "builtins.min", "builtins.max", "functools.reduce"})
+
+
+def _ended(facts: FunctionFacts) -> frozenset[ast.AST]:
+    """Lambdas that run within the statement that they stand in, and no more."""
+    calls = (n for n in nodes_in(facts.function) if isinstance(n, ast.Call))
+    given = (a for c in calls if _named(facts, c.func) in _RUN for a in (*c.args, *(k.value for k in c.keywords)))
+    return frozenset(a for a in given if isinstance(a, ast.Lambda))
+
+
+def _named(facts: FunctionFacts, function: ast.expr) -> str:
+    """What a function is called in full, as the names of the module say."""
+    root, dot, rest = ast.unparse(function).partition(".")
+    known = facts.names.get(root) or (f"builtins.{root}" if hasattr(builtins, root) else "")
+    return "" if root in locals_of(facts.function) else f"{known}{dot}{rest}"
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -209,10 +248,12 @@ class LiveVariables:
     once more than loops nest.
     """
 
-    def __init__(self, statements: Sequence[ast.stmt]) -> None:
+    def __init__(self, statements: Sequence[ast.stmt], ended: Collection[ast.AST] = ()) -> None:
+        """`ended`: inner scopes that run in the statement that they stand in, and no more."""
         self.into: dict[ast.stmt, frozenset[str]] = {}
         self.after: dict[ast.stmt, frozenset[str]] = {}
-        self.captured = {n for s in statements for node in nodes_in(s) for n in _captured(node)}
+        inner = (node for s in statements for node in nodes_in(s) if node not in ended)
+        self.captured = {name for node in inner for name in _captured(node)}
         self._heads: dict[ast.stmt, frozenset[str]] = {}
         known = -1
         while known != (known := sum(map(len, self._heads.values()))):

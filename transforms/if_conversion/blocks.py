@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalName
@@ -21,7 +22,7 @@ from graphmend.transforms.if_conversion.branch_statement import asks_for_none, m
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, may_read, store_of
+from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, is_entry, may_read, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
@@ -121,7 +122,9 @@ class Block:
                     self._bind(name, choice, rest)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
-            case ast.AugAssign(target=ast.Attribute() as target, value=value) if not is_tensor(self.facts, target):
+            case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value) if not is_tensor(
+                self.facts, target
+            ) and (isinstance(target, ast.Attribute) or is_entry(self.facts, target)):
                 self._change(counted(self, target, value, statement), rest)
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value):
                 self._change(added(self, target, value, statement), rest)
@@ -219,14 +222,17 @@ class Block:
         """Keeps an expression from what happens only because it is evaluated where the block is not taken; the indices
         in it that have another text now.
         """
-        if self.taken is None:
+        if (taken := self.taken) is None:
             return []
         name = self.predicates.imports.name
-        kept = keep_inside(self.facts, node, self.whole, self.taken, name, self.replace, self.protected)
+
+        def inside(index: str, other: str) -> str:
+            return f"{name('torch.where')}({taken()}, {index}, {other})"
+
+        zeros = partial(name, "torch.zeros_like")
+        kept = keep_inside(self.facts, node, self.whole, inside, zeros, self.replace, self.protected)
         if recorded(self.facts, self.whole):
-            double_where.protect(
-                self.facts, node, self.taken, lambda: name("torch.where"), self.replace, self.protected
-            )
+            double_where.protect(self.facts, node, taken, partial(name, "torch.where"), self.replace, self.protected)
         return kept
 
     def place(self, target: ast.expr) -> str:

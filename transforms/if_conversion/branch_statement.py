@@ -52,5 +52,20 @@ def asks_for_none(test: ast.expr) -> tuple[str, bool] | None:
     return None
 
 
+def bound_first(test: ast.expr) -> ast.NamedExpr | None:
+    """The `n := ...` that a test evaluates before anything else, which may as well stand in front of it."""
+    while not isinstance(test, ast.NamedExpr):
+        match test:
+            case ast.Compare(left=first) | ast.BinOp(left=first) | ast.UnaryOp(operand=first):
+                test = first
+            case ast.BoolOp(values=[first, *_]) | ast.Call(func=ast.Attribute(value=first)):
+                test = first
+            case ast.Attribute(value=first) | ast.Subscript(value=first):
+                test = first
+            case _:
+                return None
+    return test
+
+
 def _inside(facts: FunctionFacts, test: ast.expr) -> bool:
     return facts.node is test or facts.node in (*nodes_in(test),) or isinstance(facts.node, ast.stmt)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.certain import place_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, writes
@@ -22,6 +24,7 @@ from graphmend.transforms.code.text_edits import (
 from graphmend.transforms.fix import Difference, TextEdit
 from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, runs_again
 from graphmend.transforms.if_conversion.masked_names import AskWhileTracingError, MaskedNames
+from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import (
     NotATensorError,
@@ -71,17 +74,19 @@ class MaskedLoop(MaskedNames):
         self._around = facts.about(loop)
         """What holds in every iteration: a skipped one computes with what none that ran has asked anything of."""
         self._evaluated: list[ast.expr] = []
+        self._protected: set[ast.expr] = set()
+        """Operations among them whose indices are kept inside of what they index."""
         self._head = ""
         """What the loop's own test makes of the mask."""
         self._check_ends()
         mask = self._enter()
         self._block(loop.body, mask)
-        found = speculate(facts, *self._evaluated)
+        found = speculate(facts, *self._evaluated, protected=self._protected)
         if found.blockers:
             raise NotSelectableError(found.blockers[0])
         self.differences = [
             *self.predicates.differences,
-            *may_raise(self._around, *self._evaluated),
+            *may_raise(self._around, *self._evaluated, protected=self._protected),
             *gradient_differences(facts, loop, [self._evaluated]),
             Difference("evaluation", "all iterations run, the skipped ones in vain"),
         ]
@@ -168,7 +173,7 @@ class MaskedLoop(MaskedNames):
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
-                self._evaluated += [value] if mask else []
+                self._evaluates(value, mask)
                 self._assign(name, value, mask)
                 return mask
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(
@@ -176,17 +181,17 @@ class MaskedLoop(MaskedNames):
             ) and all(isinstance(t, ast.Name) for t in targets):
                 for target, value in zip(targets, values, strict=True):
                     assert isinstance(target, ast.Name)
-                    self._evaluated += [value] if mask else []
+                    self._evaluates(value, mask)
                     self._assign(target.id, value, mask)
                 return mask
             case ast.AugAssign(target=ast.Name(id=name), value=value):
-                self._evaluated += [value] if mask else []
+                self._evaluates(value, mask)
                 self._change(name, statement, mask)
                 return mask
             case ast.If(test=test, body=body, orelse=orelse) if isinstance(
                 self.facts.value(test), Static
             ) and not depends(self.facts, test):
-                self._evaluated += [test] if mask else []
+                self._evaluates(test, mask)
                 masks = {self._block(body, mask), self._block(orelse, mask)}
                 if masks == {mask} or masks == {self._mask()}:
                     return masks.pop()
@@ -237,7 +242,7 @@ class MaskedLoop(MaskedNames):
         for statement in statements:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    self._evaluated.append(value)
+                    self._evaluates(value, mask)
                     text = self._selected(name, value, mask)
                     lines.append(f"{name} = {text if text is not None else self.code.line(value)}\n")
                 case ast.AugAssign(target=ast.Name(id=name), value=value) if (
@@ -254,6 +259,16 @@ class MaskedLoop(MaskedNames):
                         f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name"
                     )
         return lines
+
+    def _evaluates(self, value: ast.expr, mask: str) -> None:
+        """A value that is computed in iterations that are skipped, too: there it is read at 0, wherever that may be."""
+        if not mask:
+            return
+        self._evaluated.append(value)
+        zeros = partial(self.imports.name, "torch.zeros_like")
+        keep_inside(
+            self.facts, value, place_of(self.facts), partial(self._unless, mask), zeros, self._replace, self._protected
+        )
 
     def _test(self, mask: str, static: list[ast.expr], tests: list[ast.expr], whole: ast.expr) -> str:
         """The text of a test that leaves the loop or an iteration."""

@@ -109,6 +109,13 @@ class MaskedNames:
             return f"{select}({mask}, lambda: {name}, lambda: {text}{self._gradients(name, value)})"
         return f"{self.where}({mask}, {name}, {text})"
 
+    def _unless(self, mask: str, text: str, other: str) -> str:
+        """An index, and another one under the mask."""
+        if not self._while_tracing:
+            return f"{self.where}({mask}, {other}, {text})"
+        other = f"{self.imports.name('torch.zeros_like')}({text})"
+        return f"{self.imports.name(f'{_RUNTIME}.select', _RUNTIME)}({mask}, lambda: {other}, lambda: {text})"
+
     def _gradients(self, name: str, value: ast.expr | None) -> str:
         """What `select` is told about gradients, which layers ask for and what a name was before need not."""
         facts = self.facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.analysis.program.entities import class_of
@@ -145,9 +145,9 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
         if _has_a_setter(block, target):
             raise NotSelectableError(f"code of the class runs where `{text}` is bound")
         return Change(text, root, choice, "store", before=held(block, target))
-    owner = block.facts.value(target.value)
-    if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:
+    if is_entry(block.facts, target):
         return Change(text, root, choice, "store", before=held(block, target))
+    owner = block.facts.value(target.value)
     if not (isinstance(owner, Tensor) and not owner.ndarray):
         raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
@@ -198,11 +198,19 @@ def _fits(facts: FunctionFacts, tensor: ast.expr, place: int, mask: ast.expr) ->
     return False
 
 
+def is_entry(facts: FunctionFacts, target: ast.expr) -> TypeGuard[ast.Subscript]:
+    """Is a place an entry of a dict, under a key that is written out?"""
+    if not isinstance(target, ast.Subscript) or constant(target.slice) is None:
+        return False
+    owner = facts.value(target.value)
+    return isinstance(owner, Container) and owner.kind == "dict"
+
+
 @answers("order")
 def added(
     block: Converting, target: ast.Name | ast.Attribute | ast.Subscript, value: ast.expr, statement: ast.AugAssign
 ) -> Change:
-    """`x += v`, `self.total *= v`, `y[0] -= v`, of a tensor: it is changed in place."""
+    """`x += v`, `self.total *= v`, `d["key"] /= v`, `y[0] -= v`, of a tensor: it is changed in place."""
     root = _root(target)
     operation = IN_PLACE.get(type(statement.op))
     if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
@@ -213,7 +221,7 @@ def added(
     whole = ast.copy_location(ast.BinOp(target, statement.op, value), statement.target)
     choice = SideValue(f"{read} {_sign(block, target, statement)} {right}", whole, None)
     differences = written_whole(block.facts, block.whole, target, operation, [value])
-    if isinstance(target, ast.Subscript):
+    if isinstance(target, ast.Subscript) and not is_entry(block.facts, target):
         change = store_of(block, target, choice)
         return replace(change, differences=tuple(dict.fromkeys([*differences, *change.differences])))
     return Change(place, root, choice, "copy", differences=differences)
@@ -233,8 +241,10 @@ def _sign(block: Converting, target: ast.expr, statement: ast.AugAssign) -> str:
 
 
 @answers("order")
-def counted(block: Converting, target: ast.Attribute, value: ast.expr, statement: ast.AugAssign) -> Change:
-    """`self.count += 1`, of a number."""
+def counted(
+    block: Converting, target: ast.Attribute | ast.Subscript, value: ast.expr, statement: ast.AugAssign
+) -> Change:
+    """`self.count += 1` and `counts["key"] += 1`, of a number."""
     before = held(block, target)
     if before is None or not before.number:
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")

@@ -216,7 +216,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if is_layer(facts, node.func):
         return []
     name = qualified(facts, node.func)
-    if computes(facts, node):
+    if computes(facts, node) or _reads_entries(facts, node.func):
         return []
     if name is None:
         return [f"`{shortened(node.func)}` may have side effects"]
@@ -247,6 +247,14 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
         return [f"`{shortened(node)}` changes the table that it reads"]
     return []
+
+
+def _reads_entries(facts: FunctionFacts, function: ast.expr) -> bool:
+    """Is a function a method of a plain dict that changes nothing?"""
+    if not isinstance(function, ast.Attribute) or function.attr not in ("values", "items", "keys", "get", "copy"):
+        return False
+    value = facts.value(function.value)
+    return isinstance(value, Container) and value.kind == "dict" and not value.dispatches
 
 
 def _builtin(facts: FunctionFacts, node: ast.Call, last: str) -> list[str]:

@@ -136,12 +136,6 @@ def carries(facts: FunctionFacts, node: ast.expr, bound: Flows | None = None) ->
     return _Carrying(facts, bound or {}).of(node)
 
 
-def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
-    """The same as a set."""
-    return {*carries(facts, expression)}
-
-
-@answers("gradients")
 def selected(one: Paths, other: Paths) -> Difference | None:
     """What gradients see where one of two values is selected by `torch.where`."""
     if one == other:
@@ -364,7 +358,7 @@ class _Carrying:
         value = self.facts.value(node.func)
         if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
             plain = value.cls.rpartition(".")[2] in derivatives.PLAIN_LAYERS
-            return self._all(given) | (frozenset() if plain else frozenset({ast.unparse(node.func)}))
+            return self._all(given) | (frozenset() if plain else _own(node.func))
         name = qualified(self.facts, node.func) or ""
         folder, _, last = name.rpartition(".")
         if folder in known.FUNCTIONAL:
@@ -373,7 +367,12 @@ class _Carrying:
         if folder in ("builtins", "math"):
             return self._all(given)
         own = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        return self._all([*own, *given]) | {ast.unparse(node.func)}
+        return self._all([*own, *given]) | _own(node.func)
 
     def _all(self, nodes: Iterable[ast.expr]) -> Paths:
         return frozenset[str]().union(*(self.of(n) for n in nodes))
+
+
+def _own(called: ast.expr) -> Paths:
+    """The path to what a layer or a function holds itself, its parameters most likely."""
+    return frozenset({f"{ast.unparse(called)}.parameters()"})

@@ -43,6 +43,8 @@ class Rewrite:
     """Is it right for every kind of value, and not for tensors alone?"""
     leaves_names: bool = False
     """Does every name of the function mean what it meant, behind each of its statements?"""
+    ends_try: bool = False
+    """Does it take the only `try` around away, and ask about what that caught itself?"""
 
     @property
     def module(self) -> str:
@@ -77,7 +79,8 @@ class Rewrite:
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if "exception" in kinds and (caller := observed_around(facts)) is not None:
             return refuse(self.name, f"a `try` in `{caller}` would see that exceptions differ, and do something else")
-        if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:
+        caught = finding.effect != "recompiles" and not self.ends_try
+        if caught and (raising := uncaught(facts)) is not None:
             return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
         if finding.effect != "recompiles" and (unseen := uncaught_around(facts)) is not None:
             answer = _differing(answer, [unseen])
@@ -109,9 +112,11 @@ class Rewrite:
         return edits
 
 
-def asks(*questions: Question, any_value: bool = False, leaves_names: bool = False) -> Callable[[Decide], Rewrite]:
+def asks(
+    *questions: Question, any_value: bool = False, leaves_names: bool = False, ends_try: bool = False
+) -> Callable[[Decide], Rewrite]:
     """Declares which questions (`transforms/questions.py`) a rewrite decides by."""
-    return lambda decide: Rewrite(decide, questions, any_value, leaves_names)
+    return lambda decide: Rewrite(decide, questions, any_value, leaves_names, ends_try)
 
 
 def _undeclared(error: UndeclaredQuestionError) -> str:

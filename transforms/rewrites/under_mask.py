@@ -251,16 +251,16 @@ class Elements:
         cast = precise = ""
         if isinstance(value, Tensor) and value.dtype in ("float32", "float64"):
             precise = "" if value.dtype == "float32" else ".double()"
-        elif reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
-            wide, dtype = self._wide(imports, self.found.tensor)
-            precise, cast = f".to({wide.removeprefix('dtype=')})", f".to({dtype})"
-            text = self._part(f"{_operand(text)}{precise}", "precise")
         else:
-            says = "a sum of half precision may be infinite where the deviation is not"
-            self.differences.append(Difference("rounding", says))
+            same = reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor)
+            dtype = f"{Code(self.facts.source).operand(self.found.tensor) if same else _operand(text)}.dtype"
+            precise, cast = f".to({_at_least_float(imports, dtype)})", f".to({dtype})"
+            text = self._part(f"{_operand(text)}{precise}", "precise")
         if not isinstance(value, Tensor) or dtype_kind(value.dtype) is None:
-            says = f"`{reduction.how}` of whole numbers no longer raises, and of complex ones is another"
+            says = f"`{reduction.how}` of whole numbers no longer raises"
             self.differences.append(Difference("exception", says))
+            says = f"`{reduction.how}` of complex numbers becomes complex itself"
+            self.differences.append(Difference("dtype", says))
         self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
         # what does not count adds to the number of elements alone; one element differs from its mean by nothing, while
         # the mean of many equal numbers may be rounded
@@ -292,7 +292,7 @@ class Elements:
         """The argument that makes a sum of halves in float32, and the dtype that its mean has."""
         picks = self._picks(like)
         dtype = f"{Code(self.facts.source).operand(next(iter(picks.values()), like))}.dtype"
-        return f"dtype={imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})", dtype
+        return f"dtype={_at_least_float(imports, dtype)}", dtype
 
     def _count(self) -> str:
         """How many elements are picked, as text."""
@@ -333,6 +333,11 @@ class Elements:
         if rank is None:
             return f".flatten(0, {Code(self.facts.source).operand(self.found.mask)}.dim() - 1)"
         return "" if rank == 1 else f".flatten(0, {rank - 1})"
+
+
+def _at_least_float(imports: Imports, dtype: str) -> str:
+    """The text of the dtype in which halves are added up."""
+    return f"{imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})"
 
 
 def _operand(text: str) -> str:

@@ -230,12 +230,14 @@ def _generators() -> list[bytes]:
 
 
 def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
-    """Those of the sum of the results; each result has a weight, so that they cannot be exchanged."""
-    results = [t for t in tensors(value) if t.requires_grad]
+    """Those of the sum of the results; each result has a weight, so that they cannot be exchanged, whichever others ask
+    for gradients.
+    """
+    results = [(t, weight) for weight, t in enumerate(tensors(value), start=1) if t.requires_grad]
     if not results or not leaves:
         return None
     try:
-        total = sum((t.abs() if t.is_complex() else t).sum() * (i + 1) for i, t in enumerate(results))
+        total = sum((t.abs() if t.is_complex() else t).sum() * weight for t, weight in results)
         found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
     except Exception as error:
         return ["raised", type(error).__name__]

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import qualified
@@ -31,13 +32,14 @@ def keep_inside(
     facts: FunctionFacts,
     expression: ast.expr,
     at: ast.stmt,
-    taken: Callable[[], str],
-    name: Callable[[str], str],
+    taken: Callable[[str, str], str],
+    zeros_like: Callable[[], str],
     replace: dict[ast.expr, str],
     protected: set[ast.expr],
 ) -> list[ast.expr]:
-    """Adds to `replace` a text for each index that a test in `at` is about, kept where `taken` holds; to `protected`
-    the operations that do not raise for it then. The indices.
+    """Adds to `replace` a text for each index that a test in `at` is about, and to `protected` the operations that do
+    not raise for it then. The indices. `taken(index, other)` is the text of the index where the operation is wanted,
+    and of the other elsewhere.
     """
     code, found = Code(facts.source), []
     for node, indices in _indexing(facts, expression):
@@ -48,8 +50,8 @@ def keep_inside(
         for index in kept:
             text = code.argument(index, replace)
             # of a dtype that is not known it may be a mask, and stays one
-            other = "0" if _kind(facts, index) == "int" else f"{name('torch.zeros_like')}({text})"
-            replace[index] = f"{name('torch.where')}({taken()}, {text}, {other})"
+            other = "0" if _kind(facts, index) == "int" else f"{zeros_like()}({text})"
+            replace[index] = taken(text, other)
         if kept:
             protected.add(node)
         found += kept
@@ -73,6 +75,9 @@ def _indexing(facts: FunctionFacts, expression: ast.expr) -> Iterator[tuple[ast.
 
 
 def _operand(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
+    called = facts.value(call.func)
+    if isinstance(called, ExternalInstance) and called.cls == "torch.nn.Embedding":
+        return call.args[0] if call.args else None
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
     if folder not in known.FUNCTIONAL or last not in _INDEX:
         return None

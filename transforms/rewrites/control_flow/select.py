@@ -47,7 +47,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.branch_statement import returns
+from graphmend.transforms.if_conversion.branch_statement import bound_first, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
@@ -118,8 +118,13 @@ def _within(facts: FunctionFacts, test: ast.expr) -> bool:
 # -- the test
 
 
-def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> tuple[str, bool]:
-    """The text of the test as one tensor (behind what is known while tracing), and whether the sides change places."""
+def _condition(
+    facts: FunctionFacts, test: ast.expr, predicates: Predicates, bound: ast.NamedExpr | None = None
+) -> tuple[str, bool]:
+    """The text of the test as one tensor (behind what is known while tracing), and whether the sides change places;
+    `bound` stands in front of it.
+    """
+    replace: dict[ast.expr, str] = {bound: bound.target.id} if bound is not None else {}
     swapped = False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, swapped = test.operand, not swapped
@@ -129,13 +134,13 @@ def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> 
         raise NotATensorError("the test is not known to look at a tensor")
     code = predicates.code
     if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and _is_asked_as_it_is(facts, tests[0]):
-        asked = code.argument(tests[0]) if not static else code.operand(tests[0])
+        asked = code.argument(tests[0], replace) if not static else code.operand(tests[0], replace)
     elif len(tests) == 1:
-        asked = predicates.of(tests[0])
+        asked = predicates.of(tests[0], replace)
     elif sign == "or":
-        asked = predicates.of(ast.BoolOp(ast.Or(), tests))
+        asked = predicates.of(ast.BoolOp(ast.Or(), tests), replace)
     else:
-        asked = predicates.all_of(tests)
+        asked = predicates.all_of(tests, replace)
     if static:  # asked in their order: what stands behind is asked only where they do not decide
         head = f" {sign} ".join(
             code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda, ast.BoolOp)) else code.line(s) for s in static
@@ -157,7 +162,8 @@ def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
 
 def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
-    condition, swapped = _condition(facts, statement.test, predicates)
+    bound = bound_first(statement.test)
+    condition, swapped = _condition(facts, statement.test, predicates, bound)
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
     returning = any(isinstance(n, ast.Return) for n in nodes_in(statement))
@@ -182,6 +188,8 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
     differences += [EITHER_GRADIENT] if either else []
     writer = _Writer(facts, predicates, imports, ", mixed_grad=True" if either else "")
+    if bound is not None:
+        writer.lines.append(f"{bound.target.id} = {predicates.code.line(bound.value)}")
     text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
 
     def make() -> list[TextEdit]:

@@ -34,7 +34,7 @@ from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.branch_statement import branch, may_return, returns
+from graphmend.transforms.if_conversion.branch_statement import bound_first, branch, may_return, returns
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.selection import (
     RETURN,
@@ -143,10 +143,13 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
         raise NotATensorError("the test is not known to look at a tensor")
     predicates.converts = None if static else statement
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
-    test = predicates.all_of(tests)
+    bound = bound_first(tests[0])
+    test = predicates.all_of(tests, {bound: bound.target.id} if bound else None)
     last = absorbed[-1] if absorbed else statement
     condition = _Condition(facts, test, predicates, own=keeps(facts, tests, test))
     lines = _select(facts, statement, (body, orelse), last, condition, predicates)
+    if bound:
+        lines.insert(0, f"{bound.target.id} = {predicates.code.line(bound.value)}")
     kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(

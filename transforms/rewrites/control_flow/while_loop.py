@@ -17,7 +17,8 @@ After:
 Legal when:
     the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
     its shape and dtype, and is not changed in place where it may be another's; what else it reads does not change, and
-    asks for no gradients. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used, and for
+    asks for no gradients. A whole number that is counted once in each iteration, and not read behind the loop, is
+    carried as a tensor. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used, and for
     `while True` with `if test: break` at its end, after a first time.
 
 Differs in:
@@ -29,20 +30,21 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Scalar, Tensor
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.loop_ends import copied
-from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
+from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
@@ -59,6 +61,14 @@ if TYPE_CHECKING:
 NAME = "while_loop"
 
 
+class _Counter(NamedTuple):
+    """A number that the loop counts in, with the texts of what it is at first and after each iteration."""
+
+    name: str
+    start: str
+    next: str
+
+
 @asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = _loop_of(facts)
@@ -67,12 +77,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop, body = found
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
+    counted = _counted(facts, loop, body)
     try:
-        carried, temporaries = _carried(facts, loop, body, predicates)
+        carried, temporaries = _carried(facts, loop, [s for s in body if s not in counted], predicates)
         if isinstance(loop, ast.For):
             text = _count(facts, loop, predicates, carried)
         elif body is loop.body:
-            text = _while(facts, loop.test, predicates, carried)
+            text = _while(facts, loop, predicates, carried, counted)
         else:
             text = _until(facts, predicates, carried)
     except (NotSelectableError, NotATensorError) as error:
@@ -85,7 +96,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the loop shares its lines with other statements")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_statements(facts.source, [loop], text, body)]
+        return [*imports.edits(), replace_statements(facts.source, [loop], text, *_around(body, counted))]
 
     differences = [
         *predicates.differences,
@@ -107,6 +118,30 @@ def _loop_of(facts: FunctionFacts) -> tuple[ast.While | ast.For, list[ast.stmt]]
         ):
             return around, around.body[:-1]
     return None
+
+
+def _counted(facts: FunctionFacts, loop: ast.While | ast.For, body: list[ast.stmt]) -> dict[ast.stmt, str]:
+    """What counts a whole number in each iteration of a `while`, which reads it no more then, and the number's name."""
+    found: dict[ast.stmt, str] = {}
+    for i, statement in enumerate(body if isinstance(loop, ast.While) and body is loop.body else ()):
+        match statement:
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub(), value=step):
+                pass
+            case _:
+                continue
+        before = facts.before(loop).get(name)
+        whole = isinstance(before, Static) and before.type == "int" and number_type(facts, step) == "int"
+        others = [s for s in body if s is not statement]
+        if whole and name not in reads(*body[i + 1 :]) | writes(*others) and not reads(step) & writes(*body):
+            found[statement] = name
+    return found if len(found) == 1 else {}
+
+
+def _around(body: list[ast.stmt], counted: Collection[ast.stmt]) -> list[list[ast.stmt]]:
+    """What stands in front of and behind the statement that counts."""
+    places = [i for i, s in enumerate(body) if s in counted]
+    parts = [body[: places[0]], body[places[0] + 1 :]] if places else [body]
+    return [part for part in parts if part]
 
 
 def _head(loop: ast.While | ast.For) -> ast.expr:
@@ -205,13 +240,36 @@ def _is_new(facts: FunctionFacts, node: ast.expr) -> bool:
     return shares(facts, node).fresh
 
 
-def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carried: list[str]) -> str:
-    static, tests = split(facts, asked)
+def _while(
+    facts: FunctionFacts,
+    loop: ast.While,
+    predicates: Predicates,
+    carried: list[str],
+    counted: Mapping[ast.stmt, str],
+) -> str:
+    static, tests = split(facts, loop.test)
     if static or not tests:
         raise NotATensorError("the test is not about tensors alone")
     if not carried:
         raise NotSelectableError("nothing changes from one iteration to the next")
-    return _loop(facts, predicates, carried, [], f"return {predicates.all_of(tests)}", [])
+    counters = [_counter(facts, loop, predicates, statement, name) for statement, name in counted.items()]
+    return _loop(facts, predicates, carried, counters, f"return {predicates.all_of(tests)}", [])
+
+
+def _counter(facts: FunctionFacts, loop: ast.While, predicates: Predicates, statement: ast.stmt, name: str) -> _Counter:
+    """A number that the loop counts in, as a tensor: Inductor takes no number that changes (torch 2.13)."""
+    if alive(facts, name, loop):
+        raise NotSelectableError(f"`{name}` is read behind the loop, and would be a tensor")
+    before = facts.before(loop)
+    device = next((n for n in sorted(reads(loop.test)) if isinstance(before.get(n), Tensor)), None)
+    if device is None:
+        raise NotSelectableError(f"no tensor of the loop's test tells the device of `{name}`")
+    _, uses = as_tensor(facts, "int64", lambda uses: uses.name(name), converts=loop)
+    predicates.differences += uses.differences
+    assert isinstance(statement, ast.AugAssign)
+    sign = "+" if isinstance(statement.op, ast.Add) else "-"
+    start = f"{predicates.imports.name('torch.full')}((), {name}, device={device}.device)"
+    return _Counter(name, start, f"{name} {sign} {predicates.code.operand(statement.value)}")
 
 
 def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
@@ -254,7 +312,7 @@ def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried:
         facts,
         predicates,
         carried,
-        [(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})")],
+        [_Counter(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})", f"{step} + 1")],
         f"return {step} < {count_name}",
         lines,
     )
@@ -274,20 +332,22 @@ def _loop(
     facts: FunctionFacts,
     predicates: Predicates,
     carried: list[str],
-    counters: list[tuple[str, str]],
+    counters: list[_Counter],
     test: str,
     lines: list[str],
 ) -> str:
     """The two functions and the call."""
-    names = [n for n, _ in counters] + carried
+    names = [counter.name for counter in counters] + carried
     test_name, body_name = fresh(facts, "loop_test"), fresh(facts, "loop_body")
     comma = "," if len(names) == 1 else ""
     loop = facts.statement if isinstance(facts.statement, (ast.While, ast.For)) else facts.parent(facts.statement)
     assert isinstance(loop, (ast.While, ast.For))
     for name in carried:
         predicates.differences += copied(facts, loop, name, "no iteration changes it")
-    after = [f"{n} + 1" for n, _ in counters] + [_given_back(facts, loop.body, n) for n in carried]
-    start = [text for _, text in counters] + [_started(facts, carried, n) for n in carried]
+    after = [counter.next for counter in counters] + [_given_back(facts, loop.body, n) for n in carried]
+    start = [counter.start for counter in counters] + [_started(facts, carried, n) for n in carried]
+    counting = _counted(facts, loop, loop.body)
+    parts = len(_around(loop.body, counting)) if counting else 1
     targets = ["_"] * len(counters) + carried
     return "\n".join(
         [
@@ -295,7 +355,7 @@ def _loop(
             f"def {test_name}({', '.join(names)}):",
             f"    {test}",
             f"def {body_name}({', '.join(names)}):",
-            f"    {HOLE.format(0)}",
+            *(f"    {HOLE.format(part)}" for part in range(parts)),
             f"    return ({', '.join(after)}{comma})",
             f"({', '.join(targets)}{comma}) = {predicates.imports.name('torch.while_loop')}"
             f"({test_name}, {body_name}, ({', '.join(start)}{comma}))",

@@ -8,10 +8,11 @@ After:
     return x + torch.ones(4, device="cpu")
 
 Legal when:
-    the context stands alone in its `with`, its device is a literal, or a name that is not rebound inside, and
-    each call inside is one of torch's constructors that obey the context, or one that is known not to: arithmetic,
-    reductions and views of tensors, `*_like`, `new_*`. What makes tensors on the way (modules, distributions, windows,
-    functions of your own) is refused, and so is what runs when the context was left.
+    the context stands alone in its `with` and is `torch.device(...)` of a literal or of a name that is not rebound
+    inside, or a device itself (`with x.device:`), and each call inside is one of torch's constructors that obey the
+    context, or one that is known not to: arithmetic, reductions and views of tensors, `*_like`, `new_*`. What makes
+    tensors on the way (modules, distributions, windows, functions of your own) is refused, and so is what runs when
+    the context was left.
 
 Differs in:
     nothing.
@@ -29,7 +30,7 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, writes
+from graphmend.transforms.code.liveness import fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.code.text_edits import (
@@ -125,17 +126,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.With)), None)
     if statement is None or len(statement.items) != 1:
         return None
-    context = called(facts, statement.items[0].context_expr, "torch.device")
-    if context is None or len(context.args) != 1 or context.keywords:
+    context = statement.items[0].context_expr
+    if (device := _device(facts, context)) is None:
         return None
-    device = context.args[0]
-    literal = constant(device)
-    if statement.items[0].optional_vars is not None or (
-        isinstance(device, ast.Name) and device.id in writes(*statement.body)
-    ):
+    changes = bool(reads(device) & writes(*statement.body))
+    if statement.items[0].optional_vars is not None or (changes and device is not context):
         return refuse(NAME, "the device may change inside the context")
-    valid = _is_valid(facts, device)
-    if not (isinstance(device, ast.Name) or (literal is not None and valid)):
+    valid = device is context or _is_valid(facts, device)
+    if device is not context and not (isinstance(device, ast.Name) or (constant(device) is not None and valid)):
         return refuse(NAME, f"`{ast.unparse(device)}` is no literal and no name")
     try:
         constructors = _constructors(facts, statement)
@@ -146,7 +144,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     def make() -> list[TextEdit]:
         lines, name = "", Code(facts.source).argument(device)
-        if not valid:  # an invalid device raises here, as entering the context did
+        if changes or not valid:  # an invalid device raises here, as entering the context did
             name = fresh(facts, "device")
             lines = f"{name} = {Code(facts.source).text(context)}\n"
         inside = [_with_device(facts, call, name) for call in constructors]
@@ -157,6 +155,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [changed_text(facts.source, statement, apply(after.text, [out], after))]
 
     return offer(NAME, "name the device in each call", facts, make)
+
+
+def _device(facts: FunctionFacts, context: ast.expr) -> ast.expr | None:
+    """What a context says of the device: what `torch.device` is called with, or what is a device by itself."""
+    call = called(facts, context, "torch.device")
+    if call is not None:
+        return call.args[0] if len(call.args) == 1 and not call.keywords else None
+    value = facts.value(context)
+    return context if _of_tensor(facts, context) or (isinstance(value, Static) and value.type == "device") else None
 
 
 def _is_valid(facts: FunctionFacts, device: ast.expr) -> bool:
@@ -236,12 +243,17 @@ def _is_open(facts: FunctionFacts, call: ast.Call) -> bool:
 
 def _is_device(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an expression a device for certain?"""
-    if isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(facts.value(node.value), Tensor):
-        return True
     value = facts.value(node)
-    return called(facts, node, "torch.device") is not None or (
-        isinstance(value, Static) and value.type in ("device", "str")
+    return (
+        _of_tensor(facts, node)
+        or called(facts, node, "torch.device") is not None
+        or (isinstance(value, Static) and value.type in ("device", "str"))
     )
+
+
+def _of_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression the device of a tensor?"""
+    return isinstance(node, ast.Attribute) and node.attr == "device" and isinstance(facts.value(node.value), Tensor)
 
 
 @answers("context")

@@ -20,10 +20,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Tensor
-from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
@@ -32,17 +31,15 @@ from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites import drawn_numbers, filled_elements
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.call_form import Form, asked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
 NAME = "torch_form"
-
-#: node to replace, new text, what differs
-_Form = tuple[ast.expr, str, list[Difference]]
 
 
 @asks("effects", "memory", "order", "dtypes", "numbers", "gradients", "names")
@@ -63,8 +60,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return None
 
 
-def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    call = called(facts, _call(facts), "torch.combinations")
+def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    call = called(facts, asked(facts), "torch.combinations")
     if call is None:
         return None
     options = {k.arg: constant(k.value) for k in call.keywords}
@@ -87,8 +84,8 @@ def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form |
     return call, f"{x}[{indices}.T.contiguous()]", differences
 
 
-def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    call = called(facts, _call(facts), "torch.linalg.lstsq")
+def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    call = called(facts, asked(facts), "torch.linalg.lstsq")
     if call is None:
         return None
     parent = facts.parent(call)
@@ -103,57 +100,7 @@ def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form 
     return parent, f"({text})", differences
 
 
-def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """`t.clone().random_(a, b)`."""
-    call = method(facts, _call(facts), "random_")
-    if call is None or not isinstance(call.func, ast.Attribute):
-        return None
-    if not call.args or call.keywords or len(call.args) > 2:
-        return "`random_` without a range has no other form"
-    base = call.func.value
-    like = imports.name("torch.randint_like")
-    arguments = ", ".join(code.argument(a) for a in call.args)
-    differences = [Difference("random", "other random numbers are drawn from the same generator")]
-    if recorded(facts, facts.statement):
-        differences.append(Difference("gradients", "the result does not ask for gradients, and a leaf raises no more"))
-    if isinstance(base, ast.Name):
-        return call, f"{base.id}.copy_({like}({base.id}, {arguments}))", differences
-    if fresh_copy := method(facts, base, "clone"):
-        assert isinstance(fresh_copy.func, ast.Attribute)
-        return call, f"{like}({code.argument(fresh_copy.func.value)}, {arguments})", differences
-    return "what `random_` fills has no name"
-
-
-def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """`t.clone().apply_(lambda v: v + 1)`."""
-    call = method(facts, _call(facts), "apply_")
-    if call is None or not isinstance(call.func, ast.Attribute):
-        return None
-    match call.args:
-        case [ast.Lambda(args=ast.arguments(posonlyargs=[], args=[ast.arg(arg=name)], kwonlyargs=[]), body=body)]:
-            pass
-        case _:
-            return "only a lambda of one element can be applied to the whole tensor"
-    if not all(
-        isinstance(n, (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.Load))
-        for n in nodes_in(body)
-    ):
-        return "the function does more than arithmetic"
-    base = call.func.value
-    copied = method(facts, base, "clone")
-    tensor = copied.func.value if copied and isinstance(copied.func, ast.Attribute) else base
-    if not isinstance(tensor, ast.Name):
-        return "what `apply_` changes has no name"
-    replace: dict[ast.expr, str] = {n: tensor.id for n in nodes_in(body) if isinstance(n, ast.Name) and n.id == name}
-    text = code.argument(body, replace)
-    differences = [
-        Difference("rounding", "the arithmetic happens in the tensor's precision instead of Python's"),
-        Difference("exception", "a tensor that is not on the CPU, or asks for gradients, raises no more"),
-    ]
-    return call, f"{code.text(base)}.copy_({text})", differences
-
-
-def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where what is used of the result are its elements."""
     around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
     call = next((c for n in around if (c := called(facts, n, "builtins.sorted"))), None)
@@ -203,9 +150,9 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     return call, f"{stacked}[{keys}.argsort({options})]{apart}", differences
 
 
-def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+def _position(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`[a, b].index(t)` of 0-d tensors."""
-    call = _call(facts)
+    call = asked(facts)
     match call:
         case ast.Call(func=ast.Attribute(value=container, attr="index"), args=[item], keywords=[]) if is_tensor(
             facts, item
@@ -227,9 +174,9 @@ def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str
     return call, f"({stacked} == {code.operand(item)}).int().argmax()", differences
 
 
-def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`copy.copy(t)` and `copy.deepcopy(t)`."""
-    call = called(facts, _call(facts), "copy.copy", "copy.deepcopy")
+    call = called(facts, asked(facts), "copy.copy", "copy.deepcopy")
     if call is None or len(call.args) != 1:
         return None
     if not is_tensor(facts, call.args[0]):
@@ -244,93 +191,9 @@ def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     return call, text, differences
 
 
-_DRAWN_WIDE = Difference(
-    "dtype", "while compiled the number is a double, which a tensor without dimensions becomes too"
-)
-
-
-def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows; in a test torch has to draw."""
-    call = _call(facts)
-    names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
-    inside = next(
-        (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
-    )
-    if inside is None:
-        return None
-    tested = isinstance(facts.node, ast.Compare) or (
-        isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
-    )
-    if not tested and _is_branched_on(facts):
-        return "the number is branched on later, which breaks the graph whoever draws it"
-    limits = [constant(a) for a in inside.args]
-    unit = limits in ([], [0, 1], [0.0, 1.0]) and not inside.keywords
-    if tested:
-        if not unit:
-            return "only numbers between 0 and 1 are drawn by torch"
-        return (
-            inside,
-            f"{imports.name('torch.rand')}(())",
-            [Difference("random", "the number comes from torch's generator instead of Python's")],
-        )
-    if called(facts, inside, "random.random") and isinstance(inside.func, ast.Attribute):
-        return (
-            inside,
-            f"{code.text(inside.func.value)}.uniform(0.0, 1.0)",
-            [Difference("random", "while compiled other random numbers are drawn"), _DRAWN_WIDE],
-        )
-    return None
-
-
-@answers("order")
-def _is_branched_on(facts: FunctionFacts) -> bool:
-    """Whether a test in the function reads a name that the finding's statement assigns."""
-    targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []
-    names = {n.id for target in targets for n in nodes_in(target) if isinstance(n, ast.Name)}
-    tests = [n.test for n in nodes_in(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
-    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in nodes_in(test))
-
-
-def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """One element of a list of numbers by `random.choice(xs)` or `random.sample(xs, 1)[0]`."""
-    call = _call(facts)
-    node: ast.expr | None = called(facts, call, "random.choice", "random.sample")
-    if node is None or not isinstance(node, ast.Call):
-        return None
-    values = node.args[0]
-    whole: ast.expr = node
-    if called(facts, node, "random.sample"):
-        parent = facts.parent(node)
-        if (
-            len(node.args) != 2
-            or constant(node.args[1]) != 1
-            or not isinstance(parent, ast.Subscript)
-            or constant(parent.slice) != 0
-        ):
-            return "only one element that is drawn has another form"
-        whole = parent
-    if not isinstance(values, (ast.List, ast.Tuple)) or not all(
-        isinstance(constant(e), (int, float)) for e in values.elts
-    ):
-        return "what is drawn from is no list of numbers"
-    assert isinstance(node.func, ast.Attribute)
-    uses = ScalarUses(facts, "int64")
-    try:
-        uses.follow(whole)
-    except NeedsPythonNumberError as error:
-        return str(error)
-    tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
-    text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
-    return (
-        whole,
-        text,
-        [Difference("random", "the number comes from torch's generator instead of Python's"), *uses.differences],
-    )
-
-
-def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`np.apply_along_axis(lambda row: row.sum(), 0, a)` is `a.sum(axis=0)`."""
-    call = called(facts, _call(facts), "numpy.apply_along_axis")
+    call = called(facts, asked(facts), "numpy.apply_along_axis")
     if call is None:
         return None
     match call.args:
@@ -348,22 +211,16 @@ def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | s
     return "only a reduction by a method of the array has another form"
 
 
-def _call(facts: FunctionFacts) -> ast.expr:
-    node = facts.node
-    if isinstance(node, ast.Expr):
-        return node.value
-    return node if isinstance(node, ast.expr) else ast.Constant(None)
-
-
-_FORMS: tuple[Callable[[FunctionFacts, Code, Imports], _Form | str | None], ...] = (
+_FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] = (
     _combinations,
     _least_squares,
-    _random,
-    _applied,
+    filled_elements.drawn,
+    filled_elements.applied,
     _sorted,
     _position,
     _copied,
-    _uniform,
-    _sample,
+    drawn_numbers.uniform,
+    drawn_numbers.normal,
+    drawn_numbers.sample,
     _along_axis,
 )

@@ -1,0 +1,124 @@
+"""Numbers that Python's generator, or NumPy's, draws: torch draws them instead."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.expression_text import Code, bracketed
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called, constant
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.call_form import Form, asked
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_OTHER = Difference("random", "the number comes from torch's generator instead of Python's")
+_DRAWN_WIDE = Difference(
+    "dtype", "while compiled the number is a double, which a tensor without dimensions becomes too"
+)
+
+
+def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows; in a test torch has to draw."""
+    call = asked(facts)
+    names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
+    inside = next(
+        (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
+    )
+    if inside is None:
+        return None
+    tested = isinstance(facts.node, ast.Compare) or (
+        isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
+    )
+    if not tested and _is_branched_on(facts):
+        return "the number is branched on later, which breaks the graph whoever draws it"
+    limits = [constant(a) for a in inside.args]
+    unit = limits in ([], [0, 1], [0.0, 1.0]) and not inside.keywords
+    if tested:
+        if not unit:
+            return "only numbers between 0 and 1 are drawn by torch"
+        return (
+            inside,
+            f"{imports.name('torch.rand')}(())",
+            [_OTHER],
+        )
+    if called(facts, inside, "random.random") and isinstance(inside.func, ast.Attribute):
+        return (
+            inside,
+            f"{code.text(inside.func.value)}.uniform(0.0, 1.0)",
+            [Difference("random", "while compiled other random numbers are drawn"), _DRAWN_WIDE],
+        )
+    return None
+
+
+_PARAMETERS = {"mu": "mean", "loc": "mean", "sigma": "deviation", "scale": "deviation"}
+_NORMAL = ("random.gauss", "random.normalvariate", "numpy.random.normal", "numpy.random.randn")
+
+
+def normal(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`random.gauss(mu, sigma)`, as a tensor without dimensions."""
+    call = called(facts, asked(facts), *_NORMAL)
+    if call is None:
+        return None
+    given = dict(zip(("mean", "deviation"), call.args, strict=False))
+    given |= {_PARAMETERS[k.arg]: k.value for k in call.keywords if k.arg in _PARAMETERS}
+    plain = called(facts, call, "numpy.random.randn") is not None
+    if len(given) != len(call.args) + len(call.keywords) or (plain and given):
+        return "only one number is drawn by torch"
+    uses = ScalarUses(facts, "float64")
+    try:
+        uses.follow(call)
+    except NeedsPythonNumberError as error:
+        return str(error)
+    text = f"{imports.name('torch.randn')}((), dtype={imports.name('torch.float64')})"
+    for what, sign, neutral in (("deviation", "*", 1.0), ("mean", "+", 0.0)):
+        if what in given and constant(given[what]) != neutral:
+            text = f"{text} {sign} {code.operand(given[what])}"
+    return call, bracketed(text), [_OTHER, *uses.differences]
+
+
+@answers("order")
+def _is_branched_on(facts: FunctionFacts) -> bool:
+    """Whether a test in the function reads a name that the finding's statement assigns."""
+    targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []
+    names = {n.id for target in targets for n in nodes_in(target) if isinstance(n, ast.Name)}
+    tests = [n.test for n in nodes_in(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
+    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in nodes_in(test))
+
+
+def sample(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """One element of a list of numbers by `random.choice(xs)` or `random.sample(xs, 1)[0]`."""
+    call = asked(facts)
+    node: ast.expr | None = called(facts, call, "random.choice", "random.sample")
+    if node is None or not isinstance(node, ast.Call):
+        return None
+    values = node.args[0]
+    whole: ast.expr = node
+    if called(facts, node, "random.sample"):
+        parent = facts.parent(node)
+        if (
+            len(node.args) != 2
+            or constant(node.args[1]) != 1
+            or not isinstance(parent, ast.Subscript)
+            or constant(parent.slice) != 0
+        ):
+            return "only one element that is drawn has another form"
+        whole = parent
+    if not isinstance(values, (ast.List, ast.Tuple)) or not all(
+        isinstance(constant(e), (int, float)) for e in values.elts
+    ):
+        return "what is drawn from is no list of numbers"
+    assert isinstance(node.func, ast.Attribute)
+    uses = ScalarUses(facts, "int64")
+    try:
+        uses.follow(whole)
+    except NeedsPythonNumberError as error:
+        return str(error)
+    tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
+    text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
+    return whole, text, [_OTHER, *uses.differences]

@@ -1,0 +1,182 @@
+"""Methods that fill a tensor element by element: `random_`, and `apply_` of a Python function."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Const
+from graphmend.analysis.program.entities import Function
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.expression_text import Code, bracketed
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called, method, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.rewrites.call_form import Form, asked
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: functions of `math` that torch has under the same name
+_MATH = frozenset(
+    "exp expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil erf".split()
+)
+_SIGNS: dict[type[ast.AST], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.USub: "-", ast.UAdd: "+",
+}  # fmt: skip
+
+
+def drawn(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`t.random_(a, b)`."""
+    call = method(facts, asked(facts), "random_")
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    if not call.args or call.keywords or len(call.args) > 2:
+        return "`random_` without a range has no other form"
+    base = call.func.value
+    like = imports.name("torch.randint_like")
+    arguments = ", ".join(code.argument(a) for a in call.args)
+    differences = [Difference("random", "other random numbers are drawn from the same generator")]
+    if recorded(facts, facts.statement):
+        differences.append(Difference("gradients", "the result does not ask for gradients, and a leaf raises no more"))
+    if fresh_copy := method(facts, base, "clone"):
+        assert isinstance(fresh_copy.func, ast.Attribute)
+        return call, f"{like}({code.argument(fresh_copy.func.value)}, {arguments})", differences
+    if isinstance(base, ast.Call) and shares(facts, base).fresh:  # nothing else holds it
+        return call, f"{like}({code.argument(base)}, {arguments})", differences
+    if repeatable(facts, base):
+        return call, f"{code.operand(base)}.copy_({like}({code.argument(base)}, {arguments}))", differences
+    return "what `random_` fills would be evaluated twice"
+
+
+def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`t.apply_(lambda v: v + 1)`."""
+    call = method(facts, asked(facts), "apply_")
+    if call is None or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
+        return None
+    base = call.func.value
+    copied = method(facts, base, "clone")
+    tensor = copied.func.value if copied and isinstance(copied.func, ast.Attribute) else base
+    if not repeatable(facts, tensor):
+        return "what `apply_` changes would be evaluated twice"
+    function = _of_one(facts, call.args[0])
+    if function is None:
+        return "only a function of one element that returns an expression can be applied to the whole tensor"
+    elementwise = _Elementwise(facts, imports, function.parameter, code.operand(tensor))
+    try:
+        text = elementwise.of(function.body)
+    except _NotElementwiseError as error:
+        return str(error)
+    differences = [
+        Difference("rounding", "arithmetic and comparisons happen in the tensor's precision instead of Python's"),
+        Difference("overflow", "a whole number beyond the range of the dtype wraps around"),
+        Difference("exception", "a tensor that is not on the CPU, or asks for gradients, raises no more"),
+        *elementwise.differences,
+    ]
+    return call, f"{code.operand(base)}.copy_({text})", differences
+
+
+class _OfOne(NamedTuple):
+    parameter: str
+    body: ast.expr
+
+
+def _of_one(facts: FunctionFacts, node: ast.expr) -> _OfOne | None:
+    """A lambda, or a function in sight that only returns, of one parameter."""
+    value = facts.value(node)
+    here = isinstance(value, Function) and value.info.module.source.path == facts.source.path
+    definition = value.info.node if isinstance(value, Function) and here and value.bound is None else node
+    match definition:
+        case ast.Lambda(args=arguments, body=body):
+            pass
+        case ast.FunctionDef(args=arguments, body=[ast.Return(value=ast.expr() as body)], decorator_list=[]):
+            pass
+        case _:
+            return None
+    match arguments:
+        case ast.arguments(posonlyargs=[], args=[ast.arg(arg=name)], vararg=None, kwonlyargs=[], kwarg=None):
+            return _OfOne(name, body)
+    return None
+
+
+class _NotElementwiseError(Exception):
+    """What a function does that has no form for a whole tensor."""
+
+
+class _Elementwise:
+    """A Python function of a number as an expression of a tensor, for each of its elements."""
+
+    def __init__(self, facts: FunctionFacts, imports: Imports, parameter: str, tensor: str) -> None:
+        self._facts, self._imports, self._parameter, self._tensor = facts, imports, parameter, tensor
+        self.differences: list[Difference] = []
+
+    def of(self, node: ast.expr) -> str:
+        """The text of a number, or of a tensor of them."""
+        match node:
+            case ast.Name(id=self._parameter):
+                return self._tensor
+            case ast.Constant(value=int() | float()):
+                return ast.unparse(node)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
+                return f"{_SIGNS[type(op)]}{self._operand(operand)}"
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _SIGNS:
+                if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)) and self._depends(node):
+                    self._no_error()
+                return f"{self._operand(left)} {_SIGNS[type(op)]} {self._operand(right)}"
+            case ast.IfExp(test=test, body=body, orelse=orelse) if self._depends(test):
+                return f"{self._imports.name('torch.where')}({self.test(test)}, {self.of(body)}, {self.of(orelse)})"
+            case ast.Call(args=[one, other], keywords=[]) if called(self._facts, node, "builtins.max", "builtins.min"):
+                # the first one stays where they are equal, or one is NaN
+                sign = ">" if called(self._facts, node, "builtins.max") else "<"
+                wins = f"{self._operand(other)} {sign} {self._operand(one)}"
+                return f"{self._imports.name('torch.where')}({wins}, {self.of(other)}, {self.of(one)})"
+            case ast.Call(args=[one], keywords=[]) if self._depends(one):
+                if called(self._facts, node, "builtins.abs"):
+                    return f"{self._operand(one)}.abs()"
+                folder, _, last = (qualified(self._facts, node.func) or "").rpartition(".")
+                if folder == "math" and last in _MATH:
+                    self._no_error()
+                    return f"{self._operand(one)}.{last}()"
+        value = self._facts.value(node)
+        number = value.value if isinstance(value, Const) and not self._depends(node) else None
+        if isinstance(number, (int, float)) and math.isfinite(number):
+            return repr(number)
+        raise _NotElementwiseError(f"`{ast.unparse(node)}` has no form for a whole tensor")
+
+    def test(self, node: ast.expr) -> str:
+        """The text of a test, as a tensor of bools."""
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                return (" & " if isinstance(op, ast.And) else " | ").join(bracketed(self.test(v)) for v in values)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"~{bracketed(self.test(operand))}"
+            case ast.Compare(left=left, ops=ops, comparators=rights) if all(type(op) in _SIGNS for op in ops):
+                sides = [left, *rights]
+                if not all(self._depends(a) or self._depends(b) for a, b in zip(sides, rights, strict=False)):
+                    raise _NotElementwiseError(f"`{ast.unparse(node)}` compares numbers alone")
+                links = [
+                    f"{self._operand(a)} {_SIGNS[type(op)]} {self._operand(b)}"
+                    for a, op, b in zip(sides, ops, rights, strict=False)
+                ]
+                return links[0] if len(links) == 1 else " & ".join(f"({link})" for link in links)
+        if not self._depends(node):
+            raise _NotElementwiseError(f"`{ast.unparse(node)}` has no form for a whole tensor")
+        return f"{self._operand(node)} != 0"
+
+    def _operand(self, node: ast.expr) -> str:
+        text = self.of(node)
+        return text if text.isdecimal() else bracketed(text)
+
+    def _depends(self, node: ast.expr) -> bool:
+        return any(isinstance(n, ast.Name) and n.id == self._parameter for n in nodes_in(node))
+
+    def _no_error(self) -> None:
+        difference = Difference("exception", "an element for which Python's arithmetic raises is infinite or NaN")
+        if difference not in self.differences:
+            self.differences.append(difference)
