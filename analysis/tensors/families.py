@@ -39,6 +39,8 @@ REDUCTIONS = {
 LOSSES = frozenset(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits soft_margin_loss".split()
 )
+#: of the classes that a second tensor names, with `reduction="none"` one number for each
+CLASSIFIES = frozenset({"cross_entropy", "nll_loss"})
 RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
 #: of one tensor: as many dimensions, the dtype's kind
 TRANSFORMS = {

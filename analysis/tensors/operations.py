@@ -33,6 +33,7 @@ from graphmend.analysis.tensors.families import (
     BINARY_BOOL,
     BINARY_FLOAT,
     BOOLEAN,
+    CLASSIFIES,
     FLOATING,
     LOSSES,
     PICKS,
@@ -255,6 +256,14 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
             return result(first, node, said, rank=rank, dtype=promote(first, other), shape=shape)
         if isinstance(how, Const) and len(rest) == 1 and not {"reduce", "size_average"} & keywords.keys():
             return result(first, node, said, rank=0, dtype=promote(first, other), shape=())
+    if name in CLASSIFIES and self_ is None and rest and (other := tensor_in(rest[0])) is not None:
+        how = keywords.get("reduction", Const("mean"))
+        if len(rest) > 2 or {"reduce", "size_average"} & keywords.keys() or not isinstance(how, Const):
+            return result(first, node, said, dtype=first.dtype)
+        if how.value != "none":
+            return result(first, node, said, rank=0, dtype=first.dtype, shape=())
+        classes = name == "nll_loss" or dtype_kind(other.dtype) == "int"  # else probabilities of them
+        return result(first, node, said, rank=other.rank if classes else None, dtype=first.dtype)
     if name == "repeat_interleave":
         dim = keywords.get("dim", rest[1] if len(rest) > 1 else None)
         flat = dim is None or (isinstance(dim, Const) and dim.value is None)

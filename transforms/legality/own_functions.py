@@ -57,13 +57,13 @@ def is_the_one(function: Function, tree: ast.AST | None) -> bool:
 
 
 def computes(facts: FunctionFacts, node: ast.Call) -> bool:
-    """Is what is called a function of the program that only computes, given tensors and numbers? Of a method that is so
-    as far as the file says: a subclass may override it elsewhere.
+    """Is what is called a function of the program, or one of several, that only computes, given tensors and numbers? Of
+    a method that is so as far as the file says: a subclass may override it elsewhere.
     """
-    function = facts.value(node.func)
-    if not isinstance(function, Function) or not _does_so(facts, node, function):
+    functions = options(facts.value(node.func))
+    if not all(isinstance(f, Function) and _does_so(facts, node, f) for f in functions):
         return False
-    if function.bound is not None:
+    if any(isinstance(f, Function) and f.bound is not None for f in functions):
         take_for_granted(f"`{shortened(node.func)}` is taken to be the method in sight, overridden nowhere else")
     return True
 

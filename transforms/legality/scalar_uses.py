@@ -23,8 +23,8 @@ from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberEr
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
 from graphmend.transforms.legality.numbers.counterparts import joined
+from graphmend.transforms.legality.numbers.handed_on import HandedOn
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
-from graphmend.transforms.legality.numbers.returned import Returned
 from graphmend.transforms.legality.numbers.said import always_one_of, is_only_text, said
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.slices import fills_slice
@@ -37,7 +37,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(Returned):
+class ScalarUses(HandedOn):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -279,6 +279,8 @@ class ScalarUses(Returned):
             return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
+        elif self._is_handed_on(call, node, dtype):
+            return
         else:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         given = self.facts.value(call)
@@ -287,8 +289,6 @@ class ScalarUses(Returned):
 
     def _moved(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> counterparts.Result | None:
         return counterparts.moved_range(call, node, dtype, lambda n: number_type(self.facts, n) == "int")
-
-    # The greater of two
 
     def _greatest(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str) -> None:
         """`max(0.0, s)`: either may be the result, and a compiled one takes NaN for the greatest."""

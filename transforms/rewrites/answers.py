@@ -162,6 +162,7 @@ def offer(
     same = "values, gradients, side effects and exceptions stay the same"
     reason = "; ".join(difference.says for difference in differs) or same
     applicability: Applicability = "unsafe" if differs else "safe"
+    title = title.removesuffix(_SAME) if differs else title
     edits = partial(checked, facts, make)
     return Fix(rewrite, title, applicability, reason, edits, silences, differs, narrows, leaves_size)
 

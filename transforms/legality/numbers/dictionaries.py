@@ -210,9 +210,11 @@ class Dictionaries(Lists):
 
     def _outlives(self, target: ast.expr, dtype: Hashable) -> None:
         """A place that others read when the call is over, and the function itself."""
-        self.differences.append(
-            Difference("type", f"`{shortened(target)}` holds a 0-d tensor instead of a Python number")
-        )
+        place = shortened(target)
+        self.differences += [
+            Difference("type", f"`{place}` holds a 0-d tensor instead of a Python number"),
+            Difference("state", f"code elsewhere that asks what `{place}` is may do something else"),
+        ]
         for node in self._reads(target):
             if (ast.unparse(node), dtype) not in self._lists and not isinstance(self.facts.value(node), Tensor):
                 self._lists.add((ast.unparse(node), dtype))

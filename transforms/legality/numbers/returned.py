@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.syntax.traversal import nodes_in
@@ -28,6 +28,8 @@ class Returned(Dictionaries):
         super().__init__(facts, rewrites=rewrites)
         self.callers: frozenset[ast.AST] = frozenset()
         """The functions on the way from a `return`, this one included."""
+        self.returns_to: Callable[[Hashable], None] | None = None
+        """Follows what the function returns to the one call that is asked about; to all of them otherwise."""
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
 
@@ -55,6 +57,11 @@ class Returned(Dictionaries):
         inner = (a for a in (statement, *self.facts.ancestors(statement)) if isinstance(a, (*_DEFINITIONS, ast.Lambda)))
         if next(inner, self.facts.function) is not self.facts.function:
             raise NeedsPythonNumberError(f"`{shortened(statement)}` needs a Python number")
+        if self.returns_to is not None:
+            if part is not None:
+                raise NeedsPythonNumberError(f"`{shortened(statement)}` returns a Python number among others")
+            self.returns_to(dtype)
+            return
         calls = _calls(self.facts)
         around = self.callers | {self.facts.function}
         for call in calls:

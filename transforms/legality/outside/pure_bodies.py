@@ -36,7 +36,10 @@ def only_computes(info: FunctionInfo) -> bool:
 
 def _computes_within(info: FunctionInfo, callers: tuple[FunctionInfo, ...]) -> bool:
     """The same for a function that others call, which are being asked about."""
-    node = info.node
+    node: ast.AST = info.node
+    if isinstance(node, ast.Lambda):
+        body = ast.copy_location(ast.Return(node.body), node.body)
+        node = ast.FunctionDef(name="lambda", args=node.args, body=[body], decorator_list=[])
     if not isinstance(node, ast.FunctionDef) or node.decorator_list or info in callers:
         return False
     if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in nodes_in(node)):

@@ -13,8 +13,8 @@ Legal when:
     Dynamo does not look at (`lru_cache`).
 
 Differs in:
-    nothing: text, values, order and the function called are the same, compiled or not. The program needs
-    `graphmend-runtime`.
+    nothing: text, values, order and the function called are the same, compiled or not, but for the line that
+    `stacklevel` attributes a warning to while compiled. The program needs `graphmend-runtime`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_on
 from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
-from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 NAME = "emit"
 #: findings about output
 OUTPUT = ("GM201", "GM202", "GM203", "GM204")
-ATTRIBUTED = (
-    "whom `stacklevel` attributes the warning to, and so whether it is shown, depends on frames outside the graph"
+ATTRIBUTED = Difference(
+    "output",
+    "while compiled, the line that `stacklevel` attributes the warning to, and so whether it is shown, may be another",
 )
 _TITLE = "emit the output from inside the graph (graphmend.runtime), nothing lost"
 _OUTWARD = [
@@ -165,7 +166,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), *hoisted, replace_expression(facts.source, call, new)]
 
     if attributed(facts, call):
-        return show(NAME, _TITLE, facts, make, ATTRIBUTED)
+        differences.append(ATTRIBUTED)
     title = _TITLE if finding.code in OUTPUT else "make the call from inside the graph (graphmend.runtime)"
     return offer(NAME, title, facts, make, differences)
 

@@ -63,7 +63,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if finding.code == "GM206":
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
-        return show(NAME, title, facts, make, ATTRIBUTED)
+        return show(NAME, title, facts, make, ATTRIBUTED.says)
     differences = [difference, *left_out(facts, statement)]
     if fails := handled(facts):
         differences.append(Difference("exception", f"while compiled, what `{fails}` raises reaches no handler"))
