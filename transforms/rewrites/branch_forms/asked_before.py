@@ -62,7 +62,7 @@ class _Raising(NamedTuple):
     test: str
 
 
-@asks("effects", "totality", "order", "numbers", "names", ends_try=True)
+@asks("effects", ends_try=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = [a for a in facts.ancestors(facts.node) if isinstance(a, ast.Try)]
     if len(around) != 1:
