@@ -265,6 +265,8 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
                 only_read.append(value)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
                 only_read.append(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="bisect"), attr=attr), args=[value, _]):
+                only_read += [value] if attr.startswith("bisect") else []
     loads = [n for n in nodes_in(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
     return bound if all(load in only_read for load in loads) else None
 

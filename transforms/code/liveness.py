@@ -163,8 +163,9 @@ def _bound_by(node: ast.AST, *, holds: bool | None = None) -> set[str]:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return _bound_by(operand, holds=None if holds is None else not holds)
         case ast.BoolOp(op=op, values=values):
-            asked = values if holds is isinstance(op, ast.And) else values[:1]
-            return {name for part in asked for name in _bound_by(part, holds=holds)}
+            if holds is isinstance(op, ast.And):  # each part holds, or none does
+                return {name for part in values for name in _bound_by(part, holds=holds)}
+            return _bound_by(values[0])
         case ast.Compare(left=left, comparators=[first, *_]):
             return _bound_by(left) | _bound_by(first)
         case ast.IfExp(test=test):
@@ -220,8 +221,10 @@ def _ended(facts: FunctionFacts) -> frozenset[ast.AST]:
 def _named(facts: FunctionFacts, function: ast.expr) -> str:
     """What a function is called in full, as the names of the module say."""
     root, dot, rest = ast.unparse(function).partition(".")
+    tree = facts.source.tree
+    own = root not in facts.names and tree is not None and root in writes(*tree.body)
     known = facts.names.get(root) or (f"builtins.{root}" if hasattr(builtins, root) else "")
-    return "" if root in locals_of(facts.function) else f"{known}{dot}{rest}"
+    return "" if own or root in locals_of(facts.function) else f"{known}{dot}{rest}"
 
 
 _NOTHING: frozenset[str] = frozenset()

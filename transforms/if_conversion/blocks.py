@@ -21,8 +21,9 @@ from graphmend.transforms.code.qualified_names import is_tensor, number_type
 from graphmend.transforms.if_conversion.branch_statement import asks_for_none, may_return, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
+from graphmend.transforms.if_conversion.read_again import may_read
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, is_entry, may_read, store_of
+from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, is_entry, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
@@ -279,7 +280,8 @@ class Block:
             raise NotSelectableError(f"`{root}` is bound and changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")
-        if change.how == "store" and any(may_read(s, target, root) for s in rest):  # all texts are about the entry
+        # all texts are about the entry
+        if change.how == "store" and any(may_read(self.facts, s, target, root) for s in rest):
             raise NotSelectableError(f"`{target}` is used again after it is bound")
         if change.how == "store" and self._has_written():
             self.late.add(target)

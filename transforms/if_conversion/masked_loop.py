@@ -184,6 +184,12 @@ class MaskedLoop(MaskedNames):
                     self._evaluates(value, mask)
                     self._assign(target.id, value, mask)
                 return mask
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if mask and all(
+                isinstance(t, ast.Name) for t in targets
+            ):
+                self._evaluates(value, mask)
+                self._several([ast.unparse(target) for target in targets], value, mask)
+                return mask
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._evaluates(value, mask)
                 self._change(name, statement, mask)
@@ -244,7 +250,7 @@ class MaskedLoop(MaskedNames):
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     self._evaluates(value, mask)
                     text = self._selected(name, value, mask)
-                    lines.append(f"{name} = {text if text is not None else self.code.line(value)}\n")
+                    lines.append(f"{name} = {text if text is not None else self.code.line(value, self._replace)}\n")
                 case ast.AugAssign(target=ast.Name(id=name), value=value) if (
                     line := self._counted(name, statement, mask)
                 ) is not None:
@@ -265,10 +271,8 @@ class MaskedLoop(MaskedNames):
         if not mask:
             return
         self._evaluated.append(value)
-        zeros = partial(self.imports.name, "torch.zeros_like")
-        keep_inside(
-            self.facts, value, place_of(self.facts), partial(self._unless, mask), zeros, self._replace, self._protected
-        )
+        at, inside = place_of(self.facts), partial(self._unless, mask)
+        keep_inside(self.facts, value, at, inside, None, self._replace, self._protected)
 
     def _test(self, mask: str, static: list[ast.expr], tests: list[ast.expr], whole: ast.expr) -> str:
         """The text of a test that leaves the loop or an iteration."""

@@ -69,6 +69,25 @@ class MaskedNames:
         if text is not None:
             self.values.append((value, text))
 
+    def _several(self, names: list[str], value: ast.expr, mask: str) -> None:
+        """`a, b = function()`: what it gives is compared with what the names have while tracing."""
+        lives = [name for name in names if self._lives(name)]
+        if not lives:
+            return
+        for name in names:
+            if not isinstance(self.facts.before(self.loop).get(name), Tensor):
+                raise NotSelectableError(f"`{name}` is not known to be a tensor before the loop")
+        if not self._while_tracing:
+            raise AskWhileTracingError(f"what `{self.code.text(value)}` gives is not known")
+        for name in names:
+            self._copied(name)
+        if recorded(self.facts, self.loop):
+            self.predicates.differences.append(EITHER_GRADIENT)
+        select = self.imports.name(f"{_RUNTIME}.select", _RUNTIME)
+        text, kept = self.code.argument(value, self._replace), ", ".join(names)
+        options = ", mixed_grad=True" if recorded(self.facts, self.loop) else ""
+        self.values.append((value, f"{select}({mask}, lambda: ({kept}), lambda: {text}{options})"))
+
     def _lives(self, name: str) -> bool:
         return self._is_read_behind(name) or name in self.facts.before(self.loop)
 

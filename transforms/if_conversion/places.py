@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.certain import evaluated_before
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.if_conversion.selection import SideValue
@@ -31,7 +32,9 @@ def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue 
     """The value that a place has before the branch: a tensor where the function reads it as one, or a number."""
     wanted, text = ast.unparse(target), block.predicates.code.text(target)
     number = _number(block, target)
-    for node in nodes_in(block.facts.function):
+    # a key that is read elsewhere may not be there yet
+    keyed = isinstance(target, ast.Subscript)
+    for node in evaluated_before(block.facts, block.whole) if keyed else nodes_in(block.facts.function):
         if not (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)):
             continue
         if ast.unparse(node) == wanted and is_tensor(block.facts, node):

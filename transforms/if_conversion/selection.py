@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.liveness import reads, stored
+from graphmend.transforms.code.liveness import locals_of, reads, stored, surely_bound
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
@@ -74,7 +74,7 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
     """The value that a name has before a statement."""
     value = facts.before(whole).get(name)
     node = ast.Name(name, ast.Load())
-    if value is None:
+    if value is None or (name in locals_of(facts.function) and name not in surely_bound(facts, whole)):
         raise NotSelectableError(f"`{name}` may not be bound before the branch")
     if isinstance(value, Const) and value.value is None:
         raise NothingError(f"`{name}` is None before the branch, which cannot be selected")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
-from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.places import held
+from graphmend.transforms.if_conversion.read_again import may_read
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator
@@ -94,7 +94,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     text = target
     differences: tuple[Difference, ...] = ()
     for one in calls:
-        if text != target and any(may_read(part, target, root) for part in (*one.args, *one.keywords)):
+        if text != target and any(may_read(block.facts, p, target, root) for p in (*one.args, *one.keywords)):
             raise NotSelectableError(f"`{shortened(one)}` reads what it changes")
         text = _changed(block, one, target, text)
         differences += written_whole(block.facts, block.whole, receiver, _method(one).attr[:-1], one.args)
@@ -198,9 +198,9 @@ def _fits(facts: FunctionFacts, tensor: ast.expr, place: int, mask: ast.expr) ->
     return False
 
 
-def is_entry(facts: FunctionFacts, target: ast.expr) -> TypeGuard[ast.Subscript]:
-    """Is a place an entry of a dict, under a key that is written out?"""
-    if not isinstance(target, ast.Subscript) or constant(target.slice) is None:
+def is_entry(facts: FunctionFacts, target: ast.expr) -> bool:
+    """Is a place an entry of a dict, under a text that is written out? Numbers are one key in several spellings."""
+    if not isinstance(target, ast.Subscript) or not isinstance(constant(target.slice), str):
         return False
     owner = facts.value(target.value)
     return isinstance(owner, Container) and owner.kind == "dict"
@@ -215,6 +215,8 @@ def added(
     operation = IN_PLACE.get(type(statement.op))
     if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
+    if isinstance(target, ast.Subscript) and is_entry(block.facts, target) and held(block, target) is None:
+        raise NotSelectableError(f"`{shortened(target)}` is not known to be there before the branch")
     place, right = block.place(target), block.operand(value)
     block.evaluated += [*([] if isinstance(target, ast.Name) else [target.value]), value]
     read = intact(block.facts, block.whole, place, linear=linear_operator(block.facts, statement.op, value))
@@ -256,20 +258,6 @@ def counted(
     text = f"{place} {_sign(block, target, statement)} {_operand(right)}"
     node = ast.BinOp(before.node, statement.op, value)
     return store_of(block, target, SideValue(text, node, None, None, before.number))
-
-
-def may_read(code: ast.AST, target: str, root: str) -> bool:
-    """May code read a place: that one, or what it is a part of? What has a name alone is read wherever that stands."""
-    if target == root:
-        return root in reads(code)
-    written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
-    others = {
-        n.value
-        for n in nodes_in(code)
-        if (isinstance(n, ast.Attribute) or (isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)))
-        and not written.startswith(ast.unparse(n))
-    }
-    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in nodes_in(code))
 
 
 def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:

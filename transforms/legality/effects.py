@@ -111,6 +111,9 @@ def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a module that only computes: a layer of torch, or one made of such?"""
     value = facts.value(function)
+    several = [*options(value)]
+    if len(several) > 1:
+        return all(isinstance(v, (Container, Instance)) and does(v, facts.source.tree).pure for v in several)
     if not isinstance(value, ExternalInstance):
         return isinstance(value, (Container, Instance)) and does(value, facts.source.tree).pure
     if value.cls not in known.LAYERS:

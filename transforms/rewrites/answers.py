@@ -75,7 +75,7 @@ class Rewrite:
             return refuse(self.name, f"a caller changes `{written}` in place, and would change, or see, a copy")
         if "aliasing" in kinds and (call := asked_by_callers(facts)) is not None:
             return refuse(self.name, f"which tensor `{call}` gives is asked for, and it would be a copy")
-        if "exception" in kinds and observed(facts, facts.statement):
+        if "exception" in kinds and not self.ends_try and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if "exception" in kinds and (caller := observed_around(facts)) is not None:
             return refuse(self.name, f"a `try` in `{caller}` would see that exceptions differ, and do something else")

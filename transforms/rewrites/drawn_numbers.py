@@ -10,6 +10,7 @@ from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.call_form import Form, asked
@@ -70,6 +71,8 @@ def normal(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
     plain = called(facts, call, "numpy.random.randn") is not None
     if len(given) != len(call.args) + len(call.keywords) or (plain and given):
         return "only one number is drawn by torch"
+    if effects(facts, *given.values()):
+        return "what the number is drawn with does more than compute"
     uses = ScalarUses(facts, "float64")
     try:
         uses.follow(call)

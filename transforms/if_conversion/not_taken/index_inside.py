@@ -33,24 +33,25 @@ def keep_inside(
     expression: ast.expr,
     at: ast.stmt,
     taken: Callable[[str, str], str],
-    zeros_like: Callable[[], str],
+    zeros_like: Callable[[], str] | None,
     replace: dict[ast.expr, str],
     protected: set[ast.expr],
 ) -> list[ast.expr]:
     """Adds to `replace` a text for each index that a test in `at` is about, and to `protected` the operations that do
     not raise for it then. The indices. `taken(index, other)` is the text of the index where the operation is wanted,
-    and of the other elsewhere.
+    and of the other elsewhere. Without `zeros_like` only what is known to hold whole numbers is an index: a mask that
+    is False everywhere picks nothing, of which a maximum raises.
     """
     code, found = Code(facts.source), []
     for node, indices in _indexing(facts, expression):
         about = [] if node in protected else kept_away(facts, node, at)
-        kept = [index for index in indices if index in about]
+        kept = [i for i in indices if i in about and (zeros_like is not None or _kind(facts, i) == "int")]
         if any(operand not in kept and operand is not _owner(node) for operand in about):
             continue  # it raises for another of them all the same
         for index in kept:
             text = code.argument(index, replace)
             # of a dtype that is not known it may be a mask, and stays one
-            other = "0" if _kind(facts, index) == "int" else f"{zeros_like()}({text})"
+            other = "0" if zeros_like is None or _kind(facts, index) == "int" else f"{zeros_like()}({text})"
             replace[index] = taken(text, other)
         if kept:
             protected.add(node)

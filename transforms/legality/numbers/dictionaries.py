@@ -215,9 +215,11 @@ class Dictionaries(Lists):
             Difference("type", f"`{place}` holds a 0-d tensor instead of a Python number"),
             Difference("state", f"code elsewhere that asks what `{place}` is may do something else"),
         ]
+        if (ast.unparse(target), dtype) in self._lists:
+            return
+        self._lists.add((ast.unparse(target), dtype))
         for node in self._reads(target):
-            if (ast.unparse(node), dtype) not in self._lists and not isinstance(self.facts.value(node), Tensor):
-                self._lists.add((ast.unparse(node), dtype))
+            if not isinstance(self.facts.value(node), Tensor):
                 self._follow(node, dtype)
 
     def _reads(self, target: ast.expr) -> Iterator[ast.expr]:

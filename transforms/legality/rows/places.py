@@ -34,7 +34,8 @@ def places(facts: FunctionFacts, bound: Collection[Picked]) -> set[ast.expr] | s
             given.setdefault(name, []).append(one)
     found: set[ast.expr] = set()
     for value, picks, _ in bound:
-        for index in (i for node in nodes_in(value) for i in _indices_of(facts, node)):
+        inside = {n for pick in picks for n in nodes_in(pick)}  # what picks is no place
+        for index in (i for node in nodes_in(value) if node not in inside for i in _indices_of(facts, node)):
             if not any(n in picks or (isinstance(n, ast.Name) and n.id in given) for n in nodes_in(index)):
                 continue
             if (kept := _unchanged(index, picks, given, set())) is None:

@@ -33,9 +33,10 @@ import ast
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.bindings import bound_before
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
@@ -45,7 +46,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.gradients import carries, recorded
@@ -250,6 +251,8 @@ def _while(
     static, tests = split(facts, loop.test)
     if static or not tests:
         raise NotATensorError("the test is not about tensors alone")
+    if writes(loop.test) or effects_of_test(facts, loop.test):
+        raise NotATensorError(f"`{shortened(loop.test)}` does more than ask")
     if not carried:
         raise NotSelectableError("nothing changes from one iteration to the next")
     counters = [_counter(facts, loop, predicates, statement, name) for statement, name in counted.items()]
@@ -264,12 +267,27 @@ def _counter(facts: FunctionFacts, loop: ast.While, predicates: Predicates, stat
     device = next((n for n in sorted(reads(loop.test)) if isinstance(before.get(n), Tensor)), None)
     if device is None:
         raise NotSelectableError(f"no tensor of the loop's test tells the device of `{name}`")
+    values = (facts.value(n) for n in nodes_in(loop.test) if isinstance(n, ast.expr))
+    compared = [value.dtype for value in values if isinstance(value, Tensor)]
+    wide = all(dtype == "int64" or dtype_kind(dtype) in ("bool", "float") for dtype in compared)
+    if not wide and not _counts_up(facts, loop, statement, name):
+        raise NotSelectableError(f"`{name}` may wrap around where it is compared with narrow numbers")
     _, uses = as_tensor(facts, "int64", lambda uses: uses.name(name), converts=loop)
     predicates.differences += uses.differences
     assert isinstance(statement, ast.AugAssign)
     sign = "+" if isinstance(statement.op, ast.Add) else "-"
     start = f"{predicates.imports.name('torch.full')}((), {name}, device={device}.device)"
     return _Counter(name, start, f"{name} {sign} {predicates.code.operand(statement.value)}")
+
+
+def _counts_up(facts: FunctionFacts, loop: ast.While, statement: ast.stmt, name: str) -> bool:
+    """Is a number counted one by one from below a bound to that, which every dtype of the bound holds?"""
+    first = bound_before(facts, loop, name)
+    start = constant(first) if first is not None else None
+    up = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and constant(statement.value) == 1
+    asked = [n for n in nodes_in(loop.test) if isinstance(n, ast.Compare) and name in reads(n)]
+    below = all(isinstance(n.left, ast.Name) and len(n.ops) == 1 and isinstance(n.ops[0], ast.Lt) for n in asked)
+    return isinstance(start, int) and start >= 0 and up and below
 
 
 def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
@@ -328,6 +346,13 @@ def _taken_from(count: ast.expr) -> ast.expr:
     return count
 
 
+def _unused(facts: FunctionFacts, loop: ast.While | ast.For) -> str:
+    """A name for what nobody reads: `_`, where it means nothing else in the function."""
+    own = {*nodes_in(loop.target)} if isinstance(loop, ast.For) else set()
+    others = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n not in own)
+    return fresh(facts, "counted") if any(n.id == "_" for n in others) else "_"
+
+
 def _loop(
     facts: FunctionFacts,
     predicates: Predicates,
@@ -348,7 +373,7 @@ def _loop(
     start = [counter.start for counter in counters] + [_started(facts, carried, n) for n in carried]
     counting = _counted(facts, loop, loop.body)
     parts = len(_around(loop.body, counting)) if counting else 1
-    targets = ["_"] * len(counters) + carried
+    targets = [_unused(facts, loop)] * len(counters) + carried
     return "\n".join(
         [
             *lines,

@@ -129,7 +129,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     context = statement.items[0].context_expr
     if (device := _device(facts, context)) is None:
         return None
-    changes = bool(reads(device) & writes(*statement.body))
+    # what is read on the way to the device may be bound anew inside
+    owner = device.value if device is context and isinstance(device, ast.Attribute) else device
+    path = not isinstance(owner, (ast.Name, ast.Constant)) and device is context
+    changes = path or bool(reads(device) & writes(*statement.body))
     if statement.items[0].optional_vars is not None or (changes and device is not context):
         return refuse(NAME, "the device may change inside the context")
     valid = device is context or _is_valid(facts, device)
@@ -179,6 +182,8 @@ def _constructors(facts: FunctionFacts, statement: ast.With) -> list[ast.Call]:
     """The calls inside that need the device. Raises `_Obeys` where something else may need it."""
     found: list[ast.Call] = []
     for node in (n for s in statement.body for n in nodes_in(s)):
+        if isinstance(node, ast.With) and any(_device(facts, item.context_expr) is not None for item in node.items):
+            raise _Obeys("another device holds inside")
         if isinstance(node, _ELSEWHERE):
             raise _Obeys("what runs when the context was left may make tensors, too")
         if own := _own_method(facts, node):

@@ -20,8 +20,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Container, Tensor
+from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
@@ -191,6 +193,36 @@ def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
     return call, text, differences
 
 
+def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`bisect.bisect(edges, t)` of numbers that are written in order: how many of them are not above `t`."""
+    around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
+    names = [f"bisect.bisect{side}" for side in ("", "_left", "_right")]
+    call = next((c for n in around if (c := called(facts, n, *names))), None)
+    if call is None or len(call.args) != 2 or call.keywords:
+        return None
+    display, sought = display_of(facts, call.args[0]), call.args[1]
+    edges = [constant(e) for e in display.elts] if isinstance(display, (ast.List, ast.Tuple)) else []
+    numbers = [e for e in edges if isinstance(e, (int, float)) and abs(e) < 2**53]
+    if not numbers or len(numbers) != len(edges) or numbers != sorted(numbers):
+        return "only numbers that are written in order have another form"
+    if not is_tensor(facts, sought) or not repeatable(facts, sought):
+        return f"`{code.text(sought)}` is not known to be a tensor that may be asked again"
+    uses = ScalarUses(facts, "int64", rewrites=True)
+    try:
+        uses.follow(call)
+    except NeedsPythonNumberError as error:
+        return str(error)
+    if uses.also or uses.counterparts:
+        return "the place stays a Python number"
+    # as Python asks, one number at a time: in the tensor's dtype, and of NaN nothing is true
+    left, edge = ast.unparse(call.func).endswith("_left"), fresh(facts, "edge")
+    test = f"{edge} < {code.operand(sought)}" if left else f"~({code.operand(sought)} < {edge})"
+    of, says = facts.value(sought), f"`{code.text(sought)}` of several elements raises no more, or otherwise"
+    several = [] if isinstance(of, Tensor) and of.rank == 0 else [Difference("exception", says)]
+    stacked = f"{imports.name('torch.stack')}([{test} for {edge} in {code.text(call.args[0])}])"
+    return call, f"{stacked}.sum()", [*uses.differences, *several]
+
+
 def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`np.apply_along_axis(lambda row: row.sum(), 0, a)` is `a.sum(axis=0)`."""
     call = called(facts, asked(facts), "numpy.apply_along_axis")
@@ -222,5 +254,6 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     drawn_numbers.uniform,
     drawn_numbers.normal,
     drawn_numbers.sample,
+    _bisected,
     _along_axis,
 )

@@ -1,0 +1,53 @@
+"""Sort and cut instead of asking a heap for the largest or the smallest.
+
+Before:
+    top = heapq.nlargest(2, range(len(scores)), key=lambda i: scores[i].item())
+
+After:
+    top = sorted(range(len(scores)), key=lambda i: scores[i].item(), reverse=True)[:2]
+
+Legal when:
+    how many are asked for is a whole number that is written out, and the rest is what `sorted` takes as well.
+
+Differs in:
+    nothing: Python documents both as equal. It is written for the mends of `sorted`, and stays where they remove the
+    break.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import locals_of, writes
+from graphmend.transforms.code.qualified_names import called, constant, qualified
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "heap_as_sort"
+
+
+@asks(any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    around = (facts.node, *facts.ancestors(facts.node))
+    names = ("heapq.nlargest", "heapq.nsmallest")
+    call = next((c for n in around if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None)
+    if call is None:
+        return None
+    count = constant(call.args[0]) if len(call.args) == 2 else None
+    if not isinstance(count, int) or count < 1 or any(k.arg != "key" for k in call.keywords):
+        return refuse(NAME, "how many are asked for is not written out")
+    tree = facts.source.tree
+    if tree is None or "sorted" in locals_of(facts.function) | writes(*tree.body):
+        return refuse(NAME, "`sorted` means something else in the module")
+    code = Code(facts.source)
+    key = f", key={code.text(call.keywords[0].value)}" if call.keywords else ""
+    falls = ", reverse=True" if (qualified(facts, call.func) or "").endswith("nlargest") else ""
+    text = f"sorted({code.argument(call.args[1])}{key}{falls})[:{count}]"
+    return prepare(NAME, "sort and cut", facts, lambda: [replace_expression(facts.source, call, text)])
