@@ -21,6 +21,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     on_a_copy,
     same_end,
     spelled_out,
+    with_default,
 )
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
@@ -103,6 +104,7 @@ _FORMS: tuple[Rewrite, ...] = (
     context_outside.rewrite,
     spelled_out.rewrite,
     asked_before.rewrite,
+    with_default.rewrite,
     new_value.rewrite,
     same_end.rewrite,
     late_choice.rewrite,

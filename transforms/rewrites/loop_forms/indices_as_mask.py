@@ -103,6 +103,8 @@ class _Body:
         self.mask = fresh(facts, "present")
         self.differences = [_NO_INDEX]
         self._replace: dict[ast.expr, str] = {}
+        self._named: dict[str, str] = {}
+        """Names that the body gives to what it computes of one index, with the lines that compute it of all."""
         self._read: list[ast.expr] = []
         """What else the body reads: it is read once, also where the loop has no iteration."""
 
@@ -131,17 +133,34 @@ class _Body:
         indices = f"{indices}.to({base}.device{'' if known.dtype == 'int64' else f', {int64}'})"
         lines.append(f"{self.mask} = {zeros}(len({base}), dtype={bools}, device={base}.device)")
         lines.append(f"{self.mask} = {self.mask}.index_fill(0, {indices}, True)")
-        return "".join(f"{each}\n" for each in (*lines, line))
+        return "".join(f"{each}\n" for each in (*lines, *self._named.values(), line))
 
     def _line(self) -> tuple[str, ast.Subscript]:
-        match self.loop.body:
+        *first, last = self.loop.body
+        for statement in first:
+            self._name(statement)
+        match [last]:
             case [ast.If(test=ast.Compare(ops=[_]) as test, body=[then], orelse=orelse)] if len(orelse) <= 1:
                 return self._either(test, self._store(then), self._store(orelse[0]) if orelse else None)
             case [statement]:
                 target, value, operator = self._store(statement)
+                if isinstance(value, ast.IfExp) and not operator and isinstance(value.test, ast.Compare):
+                    sides = (_Store(target, side) for side in (value.body, value.orelse))
+                    return self._either(value.test, *sides)
                 self._elementwise(value)
                 return f"{self._at(target)} {operator}= {self._text(value)}", target
         raise _NotAtOnceError("the body of the loop is not one store")
+
+    def _name(self, statement: ast.stmt) -> None:
+        """`v = x[i]`, which only the body reads."""
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name != self.index and name not in self._named:
+                if alive(self.facts, name, self.loop):
+                    raise _NotAtOnceError(f"`{name}` is read behind the loop")
+                self._elementwise(value)
+                self._named[name] = f"{name} = {self._text(value)}"
+            case _:
+                raise _NotAtOnceError("the body of the loop is not one store")
 
     def _either(self, test: ast.Compare, then: _Store, otherwise: _Store | None) -> tuple[str, ast.Subscript]:
         """`if test: store else: store` into one place."""
@@ -220,6 +239,8 @@ class _Body:
             case ast.Subscript(value=of) if self._depends(node):
                 self._replace[node] = self._at(node)
                 self._read.append(of)
+            case ast.Name(id=name) if name in self._named:
+                return
             case ast.Name() | ast.Attribute() | ast.Constant() if not self._depends(node):
                 self._read.append(node)
                 if number_type(self.facts, node) is None:
@@ -231,7 +252,7 @@ class _Body:
                 raise _NotAtOnceError(f"`{self.code.text(node)}` is not computed for each index alike")
 
     def _depends(self, node: ast.expr) -> bool:
-        return any(isinstance(n, ast.Name) and n.id == self.index for n in nodes_in(node))
+        return any(isinstance(n, ast.Name) and (n.id == self.index or n.id in self._named) for n in nodes_in(node))
 
     def _text(self, node: ast.expr) -> str:
         return self.code.text(node, self._replace)
