@@ -144,6 +144,8 @@ class ScalarUses(HandedOn):
                 above, dtype
             ):
                 self.asks.append(above)
+            case ast.Tuple() | ast.Dict() if self._is_kept(parent):
+                pass
             case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
                 self._held_in(parent, node, dtype)
             case ast.Call(
@@ -250,8 +252,6 @@ class ScalarUses(HandedOn):
             return False
         self.computes |= dtype != "int64"  # a uint8 is a mask
         return True
-
-    # Arguments
 
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""

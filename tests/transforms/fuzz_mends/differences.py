@@ -54,8 +54,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["exception"]
     if field == "leaf" and f"{section}.requires_grad" in seen:  # a leaf is what has no history of gradients
         covering |= KINDS["requires-grad"]
-    if field == "nan":  # other values, where a NaN is among them
-        covering |= {"nan"}
+    if field == "nan" or (field == "alias" and f"{section}.nan" in seen):
+        covering |= {"nan"}  # other values, or other elements of a tensor, where a NaN is among them
     if field == "rounding":  # so do whole numbers beyond those that a double holds
         covering |= {"overflow"}
     if field == "beyond":  # where numbers are met that a dtype does not hold

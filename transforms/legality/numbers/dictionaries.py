@@ -15,7 +15,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
-from graphmend.transforms.legality.numbers.lists import Lists
+from graphmend.transforms.legality.numbers.lists import Lists, is_list, is_statement
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.speculation import repeatable
 
@@ -207,6 +207,22 @@ class Dictionaries(Lists):
         for node in self._reads(of):
             if not isinstance(self.facts.parent(node), ast.Attribute):
                 self._listed(node, dtype)
+
+    def _is_kept(self, entry: ast.expr) -> bool:
+        """Is a tuple, or a dictionary, only appended to a list in an attribute, which the function does not read?"""
+        match call := self.facts.parent(entry):
+            case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if one is entry:
+                pass
+            case _:
+                return False
+        reads = [n for n in self._reads(of) if n is not of]
+        if not self.rewrites or not is_statement(self.facts, call) or not is_list(self.facts, of) or reads:
+            return False
+        self.differences += [
+            Difference("type", f"`{shortened(of)}` holds 0-d tensors instead of Python numbers"),
+            Difference("state", f"code elsewhere that asks what `{shortened(of)}` holds may do something else"),
+        ]
+        return True
 
     def _outlives(self, target: ast.expr, dtype: Hashable) -> None:
         """A place that others read when the call is over, and the function itself."""
