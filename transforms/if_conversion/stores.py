@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
@@ -19,6 +20,7 @@ from graphmend.transforms.if_conversion.read_again import may_read
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator
+from graphmend.transforms.legality.memory import known_to_share
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import Picked, of_nothing, other_shape
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
@@ -94,7 +96,10 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     text = target
     differences: tuple[Difference, ...] = ()
     for one in calls:
-        if text != target and any(may_read(block.facts, p, target, root) for p in (*one.args, *one.keywords)):
+        given = [*one.args, *(k.value for k in one.keywords)] if text != target else []
+        read = [n for a in given for n in nodes_in(a) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+        shared = any(known_to_share(block.facts, n, receiver) for n in read if is_tensor(block.facts, n))
+        if shared or any(may_read(block.facts, a, target, root) for a in given):
             raise NotSelectableError(f"`{shortened(one)}` reads what it changes")
         text = _changed(block, one, target, text)
         differences += written_whole(block.facts, block.whole, receiver, _method(one).attr[:-1], one.args)

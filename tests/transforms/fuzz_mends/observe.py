@@ -144,6 +144,12 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return []
 
 
+def _leaves(value: Any) -> list[Any]:
+    """All that a value holds, in order."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else None
+    return [value] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
+
+
 class _Records(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
@@ -233,7 +239,7 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
     """Those of the sum of the results; each result has a weight, so that they cannot be exchanged, whichever others ask
     for gradients.
     """
-    results = [(t, weight) for weight, t in enumerate(tensors(value), start=1) if t.requires_grad]
+    results = [(t, i) for i, t in enumerate(_leaves(value), start=1) if isinstance(t, torch.Tensor) and t.requires_grad]
     if not results or not leaves:
         return None
     try:

@@ -45,8 +45,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             return None
     if not _is_path(target) or not all(map(_is_number, options(facts.value(target)))):
         return None
-    name = ast.unparse(target.value)
-    if name in writes(value) or (name not in locals_of(facts.function) and effects_of_test(facts, value)):
+    name, does = ast.unparse(target.value), effects_of_test(facts, value)
+    if name in writes(value) or (does and name not in locals_of(facts.function)):
         return refuse(NAME, f"`{name}` may be another object once `{shortened(value)}` is computed")
     code = Code(facts.source)
     place = code.text(target)

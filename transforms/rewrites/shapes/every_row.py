@@ -44,6 +44,7 @@ from graphmend.transforms.legality.outside.unguarded import seen_without_rows
 from graphmend.transforms.legality.rows.kinds import has_rows
 from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, Positions, positions_found
+from graphmend.transforms.legality.same_shape import ShapeInference
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -64,7 +65,7 @@ class NotByRowsError(Exception):
     """The rows are used otherwise; the message is the sentence to refuse with."""
 
 
-@asks("effects", "domain", "gradients", "names")
+@asks("effects", "domain", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     positions = positions_found(facts)
     if positions is None:
@@ -247,8 +248,13 @@ class _Region:
         known = self._facts.value(out)
         rank = known.rank if isinstance(known, Tensor) else None
         target = self._code.operand(out)
-        if rank is None:
-            sizes = [f"{self._mask}.shape[{i}]" for i in range(len(self._positions.names))]  # raises for fewer of them
+        one = len(self._positions.names) == 1 and not self._has_its_rows(out)
+        if rank is None or one:
+            # raises for fewer of them, and for another number of rows, where one row would be taken for each
+            sizes = [f"{target if one else self._mask}.shape[{i}]" for i in range(len(self._positions.names))]
+        if rank is not None and one:
+            mask = f"{self._mask}.reshape({', '.join([*sizes, *['1'] * (rank - 1)])})"
+        elif rank is None:
             mask = f"{self._mask}.reshape({', '.join(sizes)}, *(1,) * ({target}.dim() - 1))"
         else:
             full = [":"] * len(self._positions.names) + ["None"] * (rank - 1)
@@ -259,6 +265,13 @@ class _Region:
         self._parts.append((statement, form.format(out=target, where="{where}", mask=mask, value=text) + "\n"))
         says = f"`{target}`, and what rows are picked from, are taken to have as many rows as the mask"
         self.differences.append(Difference("exception", says))
+
+    def _has_its_rows(self, out: ast.expr) -> bool:
+        """Is a tensor known to have as many rows as the mask has elements?"""
+        inference = ShapeInference(self._facts)
+        shapes = [meta.shape if meta is not None else None for meta in map(inference.of, (out, self._positions.mask))]
+        firsts = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape[:1] not in ((), ("leaf",))]
+        return len(firsts) == 2 and firsts[0] == firsts[1]
 
     @answers("domain")
     def _is_once(self) -> bool:
