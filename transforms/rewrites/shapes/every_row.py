@@ -270,8 +270,11 @@ class _Region:
         """Is a tensor known to have as many rows as the mask has elements?"""
         inference = ShapeInference(self._facts)
         shapes = [meta.shape if meta is not None else None for meta in map(inference.of, (out, self._positions.mask))]
-        firsts = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape[:1] not in ((), ("leaf",))]
-        return len(firsts) == 2 and firsts[0] == firsts[1]
+        one, other = (shape if isinstance(shape, tuple) and shape else None for shape in shapes)
+        if one is None or other is None:
+            return False
+        # what begins with a text is the shape of something as a whole
+        return one == other if isinstance(one[0], str) or isinstance(other[0], str) else one[0] == other[0]
 
     @answers("domain")
     def _is_once(self) -> bool:
