@@ -95,9 +95,10 @@ def counter(facts: FunctionFacts, loop: ast.While) -> Counter | None:
         return None  # which may go around the counting
     tests = [(test, False) for test in conjuncts(loop.test)]
     tests += [
-        (statement.test, True)
+        (part, True)
         for statement in loop.body
         if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Break)
+        for part in disjuncts(statement.test)
     ]
     found = (_counted(facts, loop, test, ends=ends) for test, ends in tests)
     return next((one for one in found if one is not None), None)
@@ -110,6 +111,13 @@ def conjuncts(test: ast.expr) -> list[ast.expr]:
     return [test]
 
 
+def disjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts of a test of which one must hold."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        return [part for value in test.values for part in disjuncts(value)]
+    return [test]
+
+
 def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: bool) -> Counter | None:
     """The counter that a comparison is about; `ends` where the loop ends if it holds."""
     match test:
@@ -118,10 +126,12 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
         case _:
             return None
     for name, bound, mirrored in ((left, right, False), (right, left, True)):
-        if not isinstance(name, ast.Name) or not isinstance(op, (*_RISING, *_FALLING)):
+        if not isinstance(name, ast.Name) or not isinstance(op, (*_RISING, *_FALLING, ast.Eq)):
             continue
         if (statement := _ends_by_itself(facts, loop, name.id, test, ends=ends)) is not None:
             return Counter(name.id, statement)
+        if isinstance(op, ast.Eq):
+            continue
         if number_type(facts, bound) != "int" or not _stays(loop, bound):
             continue
         up = isinstance(op, _RISING) ^ mirrored ^ ends
@@ -189,7 +199,7 @@ def _ends_by_itself(
 
 
 _COMPARES: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from graphmend.transforms.code.text_edits import (
     replace_statements,
 )
 from graphmend.transforms.fix import Difference, TextEdit
-from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, runs_again
+from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, disjuncts, runs_again
 from graphmend.transforms.if_conversion.masked_names import AskWhileTracingError, MaskedNames
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import NotSelectableError
@@ -217,6 +217,9 @@ class MaskedLoop(MaskedNames):
         return self.stopped if self._breaks else ""
 
     def _leave(self, statement: ast.If, mask: str) -> str:
+        known = [p for p in disjuncts(statement.test) if isinstance(self.facts.value(p), Static) and not self._asks(p)]
+        if known and isinstance(statement.body[0], ast.Break):
+            return self._leave_or_end(statement, known, mask)
         static, tests = split(self.facts, statement.test)
         if not tests or not all(isinstance(self.facts.value(s), Static) for s in static):
             raise NotATensorError("the test is not about tensors alone")
@@ -240,6 +243,20 @@ class MaskedLoop(MaskedNames):
         asked = f"(~{self.skipped} & {test})" if self._skips else test
         lines.append(f"{self._leaves}{self.stopped} = {self.stopped} | {asked}\n")
         self.changes.append((statement, "".join(lines)))
+        return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
+
+    def _asks(self, test: ast.expr) -> bool:
+        return depends(self.facts, test)
+
+    def _leave_or_end(self, statement: ast.If, known: list[ast.expr], mask: str) -> str:
+        """`if test or i == n: break`: what is known while tracing ends the loop as before."""
+        asked = [part for part in disjuncts(statement.test) if part not in known]
+        whole = asked[0] if len(asked) == 1 else ast.copy_location(ast.BoolOp(ast.Or(), asked), statement.test)
+        test = self._test(mask, [], [whole], whole)
+        found = f"(~{self.skipped} & {test})" if self._skips else test
+        ends = self.code.line(known[0]) if len(known) == 1 else " or ".join(map(self.code.operand, known))
+        lines = f"{self._leaves}{self.stopped} = {self.stopped} | {found}\nif {ends}:\n    break\n"
+        self.changes.append((statement, lines))
         return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
 
     def _before_leaving(self, statements: Sequence[ast.stmt], mask: str) -> list[str]:

@@ -130,7 +130,12 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         if "shapes" in likeness.blocker and _known_while_tracing(predicates.facts, a, b):
             # what differs in them is branched on as before
             chosen = predicates.imports.name("graphmend.runtime.select", "graphmend.runtime")
-            return f"{chosen}({test}, lambda: {a.text}, lambda: {b.text}{_gradients(predicates, a, b)})"
+            one, other = a.text, b.text
+            if is_expanded(a.node) != is_expanded(b.node):  # else strides would differ for certain
+                says = "what is expanded gets memory of its own"
+                predicates.differences += [Difference("strides", says), Difference("exception", says)]
+                one, other = (f"{s.text}{'.contiguous()' if is_expanded(s.node) else ''}" for s in (a, b))
+            return f"{chosen}({test}, lambda: {one}, lambda: {other}{_gradients(predicates, a, b)})"
         raise NotSelectableError(likeness.blocker)
     predicates.differences += likeness.differences
     layouts = [layout(predicates.facts, side.node) for side in (a, b)]
@@ -138,6 +143,12 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+def is_expanded(node: ast.expr | None) -> bool:
+    """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")
 
 
 def _from_the_first_on(predicates: Predicates, test: str, a: SideValue, b: SideValue) -> str:

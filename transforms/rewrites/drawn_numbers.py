@@ -97,16 +97,21 @@ def _is_branched_on(facts: FunctionFacts) -> bool:
 def sample(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """One element of a list of numbers by `random.choice(xs)` or `random.sample(xs, 1)[0]`."""
     call = asked(facts)
-    node: ast.expr | None = called(facts, call, "random.choice", "random.sample")
+    node: ast.expr | None = called(facts, call, "random.choice", "random.sample", "random.choices")
     if node is None or not isinstance(node, ast.Call):
         return None
     values = node.args[0]
     whole: ast.expr = node
-    if called(facts, node, "random.sample"):
+    weights: ast.expr | None = None
+    if not called(facts, node, "random.choice"):
         parent = facts.parent(node)
+        several = called(facts, node, "random.choices")
+        options = {k.arg: k.value for k in node.keywords}
+        weights = options.pop("weights", None) if several else None
+        if options or (several and len(node.args) != 1):
+            return "only one element that is drawn has another form"
         if (
-            len(node.args) != 2
-            or constant(node.args[1]) != 1
+            (not several and (len(node.args) != 2 or constant(node.args[1]) != 1))
             or not isinstance(parent, ast.Subscript)
             or constant(parent.slice) != 0
         ):
@@ -123,5 +128,12 @@ def sample(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
     except NeedsPythonNumberError as error:
         return str(error)
     tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
-    text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
+    place = f"{drawn}({len(values.elts)}, (1,))"
+    if weights is not None:
+        given = [constant(e) for e in weights.elts] if isinstance(weights, (ast.List, ast.Tuple)) else []
+        if len(given) != len(values.elts) or not all(isinstance(w, (int, float)) and w > 0 for w in given):
+            return "the weights are no list of as many positive numbers"
+        as_double = f"{tensor}({code.argument(weights)}, dtype={imports.name('torch.float64')})"
+        place = f"{imports.name('torch.multinomial')}({as_double}, 1)"
+    text = f"{tensor}({code.argument(values)})[{place}].squeeze(0)"
     return whole, text, [_OTHER, *uses.differences]

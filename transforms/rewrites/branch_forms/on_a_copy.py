@@ -12,6 +12,8 @@ After:
     if gate > 0.5:
         h.copy_(new_h)
 
+Where the branch makes the copy (`h = h.clone()`), it is made in front, and the branch binds the name to it.
+
 Legal when:
     a branch on a tensor without `else` does nothing but change one local tensor several times in place: by methods,
     operators and stores whose operands only compute, and by names that nobody reads behind it. The test has no effect,
@@ -65,8 +67,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or branch.orelse or not depends(facts, branch.test):
         return None
-    changed = [root for s in branch.body if (root := _changed(s)) is not None]
-    if len(changed) < 2 or len(set(changed)) > 1:
+    anew = _bound_anew(branch.body[0])
+    body = branch.body if anew is None else branch.body[1:]
+    changed = [root for s in body if (root := _changed(s)) is not None]
+    if len(changed) < (2 if anew is None else 1) or len(set(changed)) > 1 or anew not in (None, changed[0]):
         return None
     root = changed[0]
     if not replaceable(facts, [branch]) or is_elif(facts.source, branch):
@@ -76,24 +80,26 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{root}` is not known to be a tensor of this function")
     if reason := _test_differs(facts, branch):
         return refuse(NAME, reason)
-    if identified(facts, root):
+    if anew is None and identified(facts, root):
         return refuse(NAME, f"which tensor `{root}` is is asked, and the branch has a copy")
     try:
-        operands = [o for s in branch.body for o in _operands(facts, branch, s, root)]
-        shared = _shared(facts, branch, operands, root)
+        operands = [o for s in body for o in _operands(facts, branch, s, root)]
+        shared = _shared(facts, branch, operands, root) if anew is None else []
     except _OtherwiseError as error:
         return refuse(NAME, str(error))
     found = speculate(facts, *operands)
     if found.blockers:
         return refuse(NAME, found.blockers[0])
     differences = [_RAISES, *found.differences, *shared, *_leaks(facts, branch, before, operands)]
-    differences += lost(facts, branch, f"`{root}` has no gradient history", ast.Name(root, ast.Load()))
+    if anew is None:
+        differences += lost(facts, branch, f"`{root}` has no gradient history", ast.Name(root, ast.Load()))
     code, new = Code(facts.source), fresh(facts, f"new_{root}")
     own: dict[ast.expr, str] = {
-        n: new for s in branch.body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == root
+        n: new for s in body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == root
     }  # every mention, stores included
-    lines = [f"{new} = {root}.clone()", *(code.text(s, own) for s in branch.body if not isinstance(s, ast.Pass))]
-    text = "\n".join([*lines, f"if {code.line(branch.test)}:", f"    {root}.copy_({new})"]) + "\n"
+    lines = [f"{new} = {root}.clone()", *(code.text(s, own) for s in body if not isinstance(s, ast.Pass))]
+    back = f"{root}.copy_({new})" if anew is None else f"{root} = {new}"
+    text = "\n".join([*lines, f"if {code.line(branch.test)}:", f"    {back}"]) + "\n"
     return prepare(
         NAME,
         f"change a copy of `{root}`, and copy it back in the branch",
@@ -101,6 +107,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         lambda: [replace_statements(facts.source, [branch], text)],
         differences,
     )
+
+
+def _bound_anew(statement: ast.stmt) -> str | None:
+    """The name in `h = h.clone()`."""
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="clone"), args=[], keywords=[]),
+        ) if name == of:
+            return name
+    return None
 
 
 def _test_differs(facts: FunctionFacts, branch: ast.If) -> str | None:

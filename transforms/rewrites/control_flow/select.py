@@ -49,6 +49,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_expression, repla
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import bound_first, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
+from graphmend.transforms.if_conversion.selection import is_expanded
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,
@@ -315,6 +316,8 @@ def _compared(
     if "bool" in dtypes and dtypes[0] != dtypes[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
+    if is_expanded(nodes[0]) != is_expanded(nodes[1]):
+        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different strides")
     if _is_detached(nodes[0]) != _is_detached(nodes[1]):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")
     if nodes[0] is not None and nodes[1] is not None:

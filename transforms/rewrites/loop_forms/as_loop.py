@@ -11,7 +11,8 @@ After:
             break
 
 Legal when:
-    `next` with a default, or `sum`, takes what one generator with one filter gives, or a list comprehension holds it;
+    `next` with a default, or `sum`, takes what one generator with one filter gives, or a list comprehension holds it,
+    which the next statement may add up;
     and it is all that a name is bound to, or stands where nothing is evaluated in front of it that has an effect.
     Neither the filter nor what is given has one.
 
@@ -29,7 +30,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
-from graphmend.transforms.code.qualified_names import is_tensor, number_type, qualified
+from graphmend.transforms.code.qualified_names import called, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
@@ -62,6 +63,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if taken is None:
         return None
     statement, generator = facts.statement, taken.generator
+    held = taken.of == "sum" and not any(n is taken.call for n in nodes_in(statement))  # by a name, until it is summed
     named = isinstance(statement, ast.Assign) and statement.value is taken.call and _is_new(statement, taken.call)
     alone = begins_line(facts.source, statement) and replaceable(facts, [statement])
     if not alone or is_elif(facts.source, statement):
@@ -70,7 +72,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, found[0])
     if taken.of == "sum" and not (is_tensor(facts, taken.element) or number_type(facts, taken.element) == "int"):
         return refuse(NAME, f"`sum` of numbers like `{shortened(taken.element)}` may round otherwise")
-    if not named and (reason := late(facts, taken.call)) is not None:
+    if not named and not held and (reason := late(facts, taken.call)) is not None:
         return refuse(NAME, reason)
     code = Code(facts.source)
     result = code.text(statement.targets[0]) if isinstance(statement, ast.Assign) and named else fresh(facts, "found")
@@ -87,6 +89,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     text = "\n".join(lines) + "\n"
 
     def make() -> list[TextEdit]:
+        if held:
+            return [
+                replace_statements(facts.source, [statement], text),
+                replace_expression(facts.source, taken.call, result),
+            ]
         if named:
             return [replace_statements(facts.source, [statement], text)]
         return [insert_before(facts.source, statement, text), replace_expression(facts.source, taken.call, result)]
@@ -121,8 +128,31 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
     for made in facts.ancestors(facts.node):
         match made:
             case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[test], is_async=0) as generator]):
-                return _Taken(made, "list", "[]", element, generator) if depends(facts, test) else None
+                if not depends(facts, test):
+                    return None
+                taken = _Taken(made, "list", "[]", element, generator)
+                return _summed(facts, taken) or taken
     return None
+
+
+def _summed(facts: FunctionFacts, taken: _Taken) -> _Taken | None:
+    """The same where a name holds the list, and all that is done with it is that the next statement adds it up."""
+    statement, block = facts.statement, facts.body_of(facts.statement)
+    behind = block[block.index(statement) + 1 :][:1]
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is taken.call and behind:
+            pass
+        case _:
+            return None
+    reads_of = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    exprs = (n for n in nodes_in(behind[0]) if isinstance(n, ast.expr))
+    sums = [c for n in exprs if (c := called(facts, n, "builtins.sum")) is not None and c.args and not c.keywords]
+    calls = [c for c in sums if isinstance(c.args[0], ast.Name) and c.args[0].id == name]
+    if len(reads_of) != 2 or len(calls) != 1 or late(facts, calls[0]) is not None:
+        return None
+    rest = calls[0].args[1:]
+    begin = Code(facts.source).argument(rest[0]) if rest else "0"
+    return None if rest and effects(facts, rest[0]) else taken._replace(call=calls[0], of="sum", begin=begin)
 
 
 def _own_names(facts: FunctionFacts, taken: _Taken, result: str) -> dict[ast.expr, str]:

@@ -114,6 +114,8 @@ def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
 
 def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal | None:
     """`math.sqrt(t)` of a tensor: a float64, as Python computes it."""
+    if function in _OF_TWO and len(node.args) == 2 and not node.keywords:
+        return _math_of_two(facts, node, function)
     if function not in counterparts.MATH or len(node.args) != 1 or node.keywords:
         return refuse(NAME, f"torch has no `{function}` for tensors")
     argument, differences = node.args[0], []
@@ -148,6 +150,39 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
 
     every = [*differences, *wide.differences, *uses.differences]
     return offer(NAME, f"compute `{function}` with torch", facts, make, every)
+
+
+#: functions of two numbers that raise for none
+_OF_TWO = ("hypot", "atan2", "copysign")
+
+
+def _math_of_two(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal:
+    """`math.hypot(s, t)` of tensors."""
+    code, texts = Code(facts.source), []
+    differences = [Difference("rounding", f"the last digit of `{function}` may be another one in torch")]
+    for argument in node.args:
+        value = facts.value(argument)
+        if not is_tensor(facts, argument) or not isinstance(value, Tensor) or dtype_kind(value.dtype) == "complex":
+            return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
+        shaped = "" if value.rank == 0 else ".reshape(())"
+        floating = _detach(facts) and dtype_kind(value.dtype) not in ("int", "bool")
+        wide = "" if value.dtype == "float64" else ".double()"
+        texts.append(f"{code.operand(argument)}{shaped}{'.detach()' if floating else ''}{wide}")
+        if shaped:
+            says = f"`math.{function}` of several elements raises another exception"
+            differences.append(Difference("exception", says))
+        if floating:
+            says = f"`math.{function}` of a tensor that asks for gradients no longer warns"
+            differences.append(Difference("output", says))
+    uses = _followed(facts, node, "float64")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        called_now = f"{imports.name(f'torch.{function}')}({', '.join(texts)})"
+        made = written(facts, imports, {node: called_now}, uses.counterparts)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
+
+    return offer(NAME, f"compute `{function}` with torch", facts, make, [*differences, *uses.differences])
 
 
 def _followed(facts: FunctionFacts, node: ast.expr, dtype: Hashable) -> ScalarUses:

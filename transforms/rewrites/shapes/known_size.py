@@ -57,6 +57,7 @@ from graphmend.transforms.legality.rows.sizes import met_size
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
+from graphmend.transforms.rewrites.named_parts import named
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -84,7 +85,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             node, text, differences = found
 
             def make(node: ast.expr = node, text: str = text, imports: Imports = imports) -> list[TextEdit]:
-                return [*imports.edits(), replace_expression(facts.source, node, text)]
+                asked = nonzero_of(facts, facts.node)
+                parts = {Code(facts.source).operand(asked.mask): "hit"} if asked is not None else {}
+                first, texts = named(facts, {node: text}, parts)
+                return [*imports.edits(), *first, replace_expression(facts.source, node, texts[node])]
 
             return offer(NAME, _TITLE, facts, make, differences)
     return _pattern(facts)
@@ -174,9 +178,14 @@ def _first(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
     if index != 0 or not (column is None or isinstance(column, int)):
         return None
     rest = "" if column is None else f", {column}"
-    text = f"{imports.name('torch.nonzero_static')}({code.argument(found.mask)}, size=1)[0{rest}]"
+    value, mask = facts.value(found.mask), code.operand(found.mask)
+    static = f"{imports.name('torch.nonzero_static')}({code.argument(found.mask)}, size=1)[0"
+    if isinstance(value, Tensor) and value.rank == 1 and repeatable(facts, found.mask):
+        # where everything is zero the place is -1, which `index_select` has not
+        places = f"{imports.name('torch.arange')}(len({mask}), device={mask}.device)"
+        return whole, f"{places}.index_select(0, {static}]){'' if column is None else '[0]'}", []
+    text = f"{static}{rest}]"
     differences = [Difference("exception", "where everything is zero the index is -1 instead of an exception")]
-    value = facts.value(found.mask)
     if column is None and not (isinstance(value, Tensor) and value.rank == 1):
         differences.append(Difference("strides", "the places of one element lie next to each other"))
     return whole, text, differences

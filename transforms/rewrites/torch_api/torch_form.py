@@ -193,6 +193,25 @@ def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
     return call, text, differences
 
 
+def _variable(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`Variable(t)`, of before torch 0.4, is `t.detach()`."""
+    call = called(facts, asked(facts), "torch.autograd.Variable", "torch.autograd.variable.Variable")
+    if call is None:
+        return None
+    if len(call.args) != 1 or call.keywords or not is_tensor(facts, call.args[0]):
+        return "only a plain `Variable` of a tensor has another form"
+    return call, f"{code.operand(call.args[0])}.detach()", []
+
+
+def _differences(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`np.ediff1d(a)`."""
+    call = called(facts, asked(facts), "numpy.ediff1d")
+    if call is None or not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or call.keywords:
+        return None
+    numpy = code.text(call.func.value)
+    return call, f"{numpy}.diff({numpy}.ravel({code.argument(call.args[0])}))", []
+
+
 def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`bisect.bisect(edges, t)` of numbers that are written in order: how many of them are not above `t`."""
     around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
@@ -255,5 +274,7 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     drawn_numbers.normal,
     drawn_numbers.sample,
     _bisected,
+    _variable,
+    _differences,
     _along_axis,
 )
