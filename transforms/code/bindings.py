@@ -245,6 +245,9 @@ def name_given(facts: FunctionFacts, node: ast.expr) -> str | None:
 _DISPLAYS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 
 
+_BISECT = tuple(f"bisect.bisect{side}" for side in ("", "_left", "_right"))
+
+
 def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | ast.Set | None:
     """The display that a table is, or that its name always stands for, and that is only read."""
     if isinstance(table, _DISPLAYS):
@@ -265,8 +268,8 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
                 only_read.append(value)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
                 only_read.append(value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="bisect"), attr=attr), args=[value, _]):
-                only_read += [value] if attr.startswith("bisect") else []
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr=attr), args=[value, _]):
+                only_read += [value] if f"{facts.names.get(of)}.{attr}" in _BISECT else []
     loads = [n for n in nodes_in(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
     return bound if all(load in only_read for load in loads) else None
 

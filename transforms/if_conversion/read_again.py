@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import reads
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import constant, qualified
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -20,19 +21,38 @@ def may_read(facts: FunctionFacts, code: ast.AST, target: str, root: str) -> boo
     """May code read a place: that one, or what it is a part of, under any name? What has a name alone is read wherever
     that stands.
     """
-    if target == root:
-        return root in reads(code)
-    written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
-    called = {n.func for n in nodes_in(code) if isinstance(n, ast.Call)}  # a method may read all of its object
-    others = {
-        n.value
-        for n in nodes_in(code)
-        if (isinstance(n, ast.Attribute) and n not in called and not _runs_code(facts, n))
-        or (isinstance(n, ast.Subscript) and isinstance(constant(n.slice), str))
-        if not written.startswith(f"{root}{ast.unparse(n).removeprefix(ast.unparse(n.value))}")
-    }
     names = _names_of(facts, root)
-    return any(isinstance(n, ast.Name) and n.id in names and n not in others for n in nodes_in(code))
+    if target == root:
+        return not names.isdisjoint(reads(code))
+    place = ast.parse(target, mode="eval").body
+    nodes = [*nodes_in(code)]
+    if any(_is_named_alike(n, place) for n in nodes) or any(
+        isinstance(n, ast.Call) and _is_own(facts, n) for n in nodes
+    ):
+        return True  # of what object it is asked, and what a function of the program reads, is not known
+    parts = (n for n in nodes if isinstance(n, ast.Attribute) or _key(n) is not None)
+    apart = {n.value for n in parts if not (isinstance(n, ast.Attribute) and _runs_code(facts, n))}  # type: ignore[attr-defined]
+    return any(isinstance(n, ast.Name) and n.id in names and n not in apart for n in nodes)
+
+
+def _is_named_alike(node: ast.AST, place: ast.expr) -> bool:
+    """Has what is read the attribute, or the key, of a place?"""
+    if isinstance(node, ast.Attribute) and isinstance(place, ast.Attribute):
+        return node.attr == place.attr and isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _key(node) == _key(place) is not None
+
+
+def _key(node: ast.AST) -> str | None:
+    """The text in `d["key"]`."""
+    key = constant(node.slice) if isinstance(node, ast.Subscript) else None
+    return key if isinstance(key, str) else None
+
+
+def _is_own(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is what is called no function of torch or of Python, and no layer of torch?"""
+    value, name = facts.value(call.func), qualified(facts, call.func) or ""
+    layer = isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn.")
+    return not layer and not name.startswith(("torch.", "builtins.", "math."))
 
 
 def _names_of(facts: FunctionFacts, root: str) -> set[str]:

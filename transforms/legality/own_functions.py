@@ -19,6 +19,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.names.replaced import is_lasting, is_written_as_data
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.pure_bodies import only_computes, runs_through
+from graphmend.transforms.legality.outside.tables import is_bound_by_loops, is_of_a_table
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.modules import does_method, has_hooks, is_only_one
 from graphmend.transforms.questions import take_for_granted
@@ -60,7 +61,10 @@ def computes(facts: FunctionFacts, node: ast.Call) -> bool:
     """Is what is called a function of the program, or one of several, that only computes, given tensors and numbers? Of
     a method that is so as far as the file says: a subclass may override it elsewhere.
     """
-    functions = options(facts.value(node.func))
+    functions = [*options(facts.value(node.func))]
+    looped = isinstance(node.func, ast.Name) and is_bound_by_loops(facts, node.func.id)
+    if (len(functions) > 1 or looped) and not is_of_a_table(facts, node.func):
+        return False
     if not all(isinstance(f, Function) and _does_so(facts, node, f) for f in functions):
         return False
     if any(isinstance(f, Function) and f.bound is not None for f in functions):
@@ -70,7 +74,7 @@ def computes(facts: FunctionFacts, node: ast.Call) -> bool:
 
 def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
     tree = facts.source.tree
-    if not _is_still_named(facts, node.func):
+    if not is_still_named(facts, node.func):
         return False
     if not is_plain(function, tree):
         return is_the_one(function, tree) and does_method(function, tree).pure
@@ -82,7 +86,7 @@ def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
     return (plain or given_tensors) and only_computes(function.info)
 
 
-def _is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:
+def is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:
     """Does a name of the module mean what it was bound to first: the function, or the module whose function it is?"""
     tree = facts.source.tree
     match function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const
@@ -16,6 +16,8 @@ from graphmend.transforms.code.qualified_names import called, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.in_place import dense
+from graphmend.transforms.legality.memory import known_to_share
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.call_form import Form, asked
 
@@ -69,6 +71,10 @@ def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
     operands = [tensor, *others]
     if not repeatable(facts, *operands):
         return "what is changed would be evaluated twice"
+    if any(known_to_share(facts, tensor, other) for other in others) or not _is_plain(operands):
+        return "what is changed may lie in memory otherwise, or share it, and is changed one element after the other"
+    if copied is None and not dense(facts, facts.statement, base):
+        return f"`{code.text(base)}` is not known to have memory of its own for each element"
     function = _of_elements(facts, given, len(operands))
     if function is None:
         return "only a function of elements that returns an expression can be applied to the whole tensor"
@@ -92,6 +98,12 @@ def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
         f"{code.operand(base)}.{'copy_' if elementwise.depends(function.body) else 'fill_'}({text})",
         differences,
     )
+
+
+def _is_plain(operands: Sequence[ast.expr]) -> bool:
+    """Is there no view in sight, whose elements may lie in another order, or upon each other?"""
+    views = ("t", "T", "mT", "transpose", "permute", "expand", "as_strided", "unfold", "swapaxes", "movedim")
+    return not any(isinstance(n, ast.Attribute) and n.attr in views for o in operands for n in nodes_in(o))
 
 
 class _OfElements(NamedTuple):

@@ -234,6 +234,9 @@ class Dictionaries(Lists):
         if (ast.unparse(target), dtype) in self._lists:
             return
         self._lists.add((ast.unparse(target), dtype))
+        for node in nodes_in(self.facts.function):
+            if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == ast.unparse(target):
+                raise NeedsPythonNumberError(f"`{shortened(node)}` would change the tensor in place")
         for node in self._reads(target):
             if not isinstance(self.facts.value(node), Tensor):
                 self._follow(node, dtype)

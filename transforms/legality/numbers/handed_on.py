@@ -14,7 +14,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.returned import Returned
-from graphmend.transforms.legality.own_functions import is_the_one
+from graphmend.transforms.legality.own_functions import is_still_named, is_the_one
 from graphmend.transforms.questions import take_for_granted
 
 if TYPE_CHECKING:
@@ -58,8 +58,16 @@ class HandedOn(Returned):
 
 def _adds_in_place(facts: FunctionFacts) -> ast.AugAssign | None:
     """What changes a name in place that is not known to be another tensor."""
-    changes = (n for n in nodes_in(facts.function) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name))
-    return next((n for n in changes if not isinstance(facts.before(n).get(ast.unparse(n.target)), Tensor)), None)
+    for node in nodes_in(facts.function):
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name)):
+                if not isinstance(facts.before(node).get(name), Tensor):
+                    return node
+            case ast.AugAssign(target=ast.Attribute()):
+                return node
+            case ast.AugAssign(target=ast.Subscript(value=of)) if not isinstance(facts.value(of), Tensor):
+                return node
+    return None
 
 
 class _Parameter(NamedTuple):
@@ -75,6 +83,8 @@ def _parameter_of(facts: FunctionFacts, call: ast.Call, node: ast.expr) -> _Para
     """
     function = facts.value(call.func)
     if not isinstance(function, Function) or function.info.module.source.path != facts.source.path:
+        return None
+    if not is_still_named(facts, call.func):
         return None
     definition = function.info.node
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.liveness import locals_of, parameters
+from graphmend.transforms.code.liveness import locals_of, parameters, writes
 from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
@@ -165,7 +165,10 @@ class _Body(Kinds):
         """Is a name that is not local none of the file, or one of a number, a tensor or a container of such? An object
         may do anything where it is read, run through or computed with.
         """
-        return all(map(self._holds_data, self._module.globals.get(name, ())))
+        bound = self._module.globals.get(name)
+        if bound is None and name in writes(*self._module.source.tree.body if self._module.source.tree else ()):
+            return False  # by more than an assignment
+        return all(map(self._holds_data, bound or ()))
 
     def _holds_data(self, value: ast.expr) -> bool:
         match value:

@@ -32,6 +32,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
+from graphmend.transforms.legality.names.replaced import is_written_as_data
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     tree = facts.source.tree
     if qualified(facts, of) != "builtins.KeyError" or tree is None or of.id in writes(*tree.body):
         return None
+    if isinstance(looked.value, ast.Name) and is_written_as_data(looked.value.id, tree):
+        return refuse(NAME, f"`{looked.value.id}` may be another dict by now")
     if not isinstance(display_of(facts, looked.value), ast.Dict) or not isinstance(constant(default), (int, float)):
         return refuse(NAME, f"`{ast.unparse(looked.value)}` is no dict that is only read, or has no number by default")
     if not isinstance(facts.value(looked.slice), Scalar) or effects_of_test(facts, looked.slice):

@@ -28,7 +28,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh
+from graphmend.transforms.code.liveness import alive, fresh, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import replace_statements
@@ -227,6 +227,9 @@ class _Body:
 
     def _elementwise(self, node: ast.expr) -> None:
         """Is a value computed for one index as for all of them? Notes what is written otherwise."""
+        bound = stored(self.loop.body) - self._named.keys()
+        if early := next((n.id for n in nodes_in(node) if isinstance(n, ast.Name) and n.id in bound), None):
+            raise _NotAtOnceError(f"`{early}` comes from the iteration before")
         match node:
             case ast.BinOp(left=left, right=right) if not isinstance(node.op, ast.MatMult):
                 self._elementwise(left)

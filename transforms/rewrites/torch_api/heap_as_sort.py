@@ -10,8 +10,8 @@ Legal when:
     how many are asked for is a whole number that is written out, and the rest is what `sorted` takes as well.
 
 Differs in:
-    nothing: Python documents both as equal. It is written for the mends of `sorted`, and stays where they remove the
-    break.
+    nothing but for NaN, which has no place in an order: Python documents both as equal. It is written for the mends of
+    `sorted`, and stays where they remove the break.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import locals_of, writes
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -50,4 +50,5 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     key = f", key={code.text(call.keywords[0].value)}" if call.keywords else ""
     falls = ", reverse=True" if (qualified(facts, call.func) or "").endswith("nlargest") else ""
     text = f"sorted({code.argument(call.args[1])}{key}{falls})[:{count}]"
-    return prepare(NAME, "sort and cut", facts, lambda: [replace_expression(facts.source, call, text)])
+    nan = Difference("nan", "where a NaN is among the keys, others may be chosen")
+    return prepare(NAME, "sort and cut", facts, lambda: [replace_expression(facts.source, call, text)], [nan])

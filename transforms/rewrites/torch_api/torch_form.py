@@ -19,7 +19,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Container, Tensor
+from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -224,6 +224,10 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     numbers = [e for e in edges if isinstance(e, (int, float)) and abs(e) < 2**53]
     if not numbers or len(numbers) != len(edges) or numbers != sorted(numbers):
         return "only numbers that are written in order have another form"
+    of = facts.value(sought)
+    wide = isinstance(of, Tensor) and (of.dtype == "int64" or dtype_kind(of.dtype) == "float")
+    if not wide and not all(0 <= number < 128 for number in numbers):
+        return "the numbers may wrap around where they are compared with narrow ones, and be in no order"
     if not is_tensor(facts, sought) or not repeatable(facts, sought):
         return f"`{code.text(sought)}` is not known to be a tensor that may be asked again"
     uses = ScalarUses(facts, "int64", rewrites=True)
@@ -236,7 +240,7 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     # as Python asks, one number at a time: in the tensor's dtype, and of NaN nothing is true
     left, edge = ast.unparse(call.func).endswith("_left"), fresh(facts, "edge")
     test = f"{edge} < {code.operand(sought)}" if left else f"~({code.operand(sought)} < {edge})"
-    of, says = facts.value(sought), f"`{code.text(sought)}` of several elements raises no more, or otherwise"
+    says = f"`{code.text(sought)}` of several elements raises no more, or otherwise"
     several = [] if isinstance(of, Tensor) and of.rank == 0 else [Difference("exception", says)]
     stacked = f"{imports.name('torch.stack')}([{test} for {edge} in {code.text(call.args[0])}])"
     return call, f"{stacked}.sum()", [*uses.differences, *several]
