@@ -30,9 +30,21 @@ def may_read(facts: FunctionFacts, code: ast.AST, target: str, root: str) -> boo
         isinstance(n, ast.Call) and _is_own(facts, n) for n in nodes
     ):
         return True  # of what object it is asked, and what a function of the program reads, is not known
-    parts = (n for n in nodes if isinstance(n, ast.Attribute) or _key(n) is not None)
-    apart = {n.value for n in parts if not (isinstance(n, ast.Attribute) and _runs_code(facts, n))}  # type: ignore[attr-defined]
+    apart = {n.value for n in nodes if isinstance(n, (ast.Attribute, ast.Subscript)) and _is_apart(facts, n, place)}
     return any(isinstance(n, ast.Name) and n.id in names and n not in apart for n in nodes)
+
+
+def _is_apart(facts: FunctionFacts, node: ast.Attribute | ast.Subscript, place: ast.expr) -> bool:
+    """Is an attribute of a name, or an entry under a text, neither a place nor what that is a part of?"""
+    if isinstance(node, ast.Attribute):
+        if _runs_code(facts, node):
+            return False
+    elif _key(node) is None:
+        return False
+    written, own = ast.unparse(place), ast.unparse(node)
+    _, dot, rest = own.partition("." if isinstance(node, ast.Attribute) else "[")
+    root = next(n.id for n in ast.walk(place) if isinstance(n, ast.Name))
+    return not written.startswith(f"{root}{dot}{rest}")
 
 
 def _is_named_alike(node: ast.AST, place: ast.expr) -> bool:
