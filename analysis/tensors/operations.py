@@ -248,22 +248,17 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         alike = b is not None and a.dtype == b.dtype and dtype_kind(a.dtype) == "float"  # of others it is promoted
         return result(first, node, said, rank=rank, dtype=a.dtype if alike else None)
     if name in LOSSES and rest and (other := tensor_in(rest[0])) is not None:
-        # torch's own function of this name, which has no reduction by default, is none of torch.nn.functional
-        both = name == "binary_cross_entropy_with_logits"
+        both = name == "binary_cross_entropy_with_logits"  # torch's own one has no reduction by default
         how = keywords.get("reduction", UNKNOWN if both else Const("mean"))
         if isinstance(how, Const) and how.value == "none":
             rank, shape = broadcast(first, other)
             return result(first, node, said, rank=rank, dtype=promote(first, other), shape=shape)
         if isinstance(how, Const) and len(rest) == 1 and not {"reduce", "size_average"} & keywords.keys():
             return result(first, node, said, rank=0, dtype=promote(first, other), shape=())
-    if name in CLASSIFIES and self_ is None and rest and (other := tensor_in(rest[0])) is not None:
-        how = keywords.get("reduction", Const("mean"))
-        if len(rest) > 2 or {"reduce", "size_average"} & keywords.keys() or not isinstance(how, Const):
-            return result(first, node, said, dtype=first.dtype)
-        if how.value != "none":
-            return result(first, node, said, rank=0, dtype=first.dtype, shape=())
-        classes = name == "nll_loss" or dtype_kind(other.dtype) == "int"  # else probabilities of them
-        return result(first, node, said, rank=other.rank if classes else None, dtype=first.dtype)
+    if name in CLASSIFIES and self_ is None and len(rest) == 1 and (other := tensor_in(rest[0])) is not None:
+        how = keywords.get("reduction", UNKNOWN if {"reduce", "size_average"} & keywords.keys() else Const("mean"))
+        if isinstance(how, Const) and (how.value != "none" or name == "nll_loss" or other.dtype == "int64"):
+            return result(first, node, said, rank=other.rank if how.value == "none" else 0, dtype=first.dtype)
     if name == "repeat_interleave":
         dim = keywords.get("dim", rest[1] if len(rest) > 1 else None)
         flat = dim is None or (isinstance(dim, Const) and dim.value is None)

@@ -177,14 +177,17 @@ COMMON = {
     "transforms/rewrites": {
         "answers", "asked_again", "chosen_values", "decided_tests", "inside_slice", "masked_losses", "named_parts",
         "raised_messages", "respelled", "under_mask", "varied_numbers", "write_order",
+        "call_form", "drawn_numbers", "filled_elements",
     },
 }  # fmt: skip
 
-MOST_MODULES = 12
+MOST_MODULES = 15
 MOST_LINES = 400
 #: longer files, each with its reason
 LONGER: dict[str, str] = {
     "analysis/lattice/values.py": "a lattice and its join need each other",
+    "transforms/if_conversion/blocks.py": "each kind of statement that a side may have, a few lines too many",
+    "transforms/rewrites/control_flow/select.py": "branches and conditional expressions share what differs",
 }
 
 

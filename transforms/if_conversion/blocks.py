@@ -230,8 +230,9 @@ class Block:
         def inside(index: str, other: str) -> str:
             return f"{name('torch.where')}({taken()}, {index}, {other})"
 
-        zeros = partial(name, "torch.zeros_like")
-        kept = keep_inside(self.facts, node, self.whole, inside, zeros, self.replace, self.protected)
+        kept = keep_inside(
+            self.facts, node, self.whole, inside, partial(name, "torch.zeros_like"), self.replace, self.protected
+        )
         if recorded(self.facts, self.whole):
             double_where.protect(self.facts, node, taken, partial(name, "torch.where"), self.replace, self.protected)
         return kept

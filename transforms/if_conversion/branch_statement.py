@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.if_conversion.tensor_predicates import depends
 
@@ -65,6 +66,24 @@ def bound_first(test: ast.expr) -> ast.NamedExpr | None:
             case _:
                 return None
     return test
+
+
+def is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
+    """Is a test a tensor, or what nobody knows: nothing that takes a Python value out of one?"""
+    value = facts.value(test)
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(value, Tensor) and not isinstance(test.ops[0], (ast.In, ast.NotIn))
+    return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
+
+
+def is_expanded(node: ast.expr | None) -> bool:
+    """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")
+
+
+def is_detached(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 
 def _inside(facts: FunctionFacts, test: ast.expr) -> bool:

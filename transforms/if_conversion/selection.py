@@ -29,7 +29,8 @@ from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
-    from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+    from graphmend.transforms.if_conversion.branch_statement import is_expanded
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 
 #: the name under which a returned value is kept
 RETURN = "return"
@@ -143,12 +144,6 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
-
-
-def is_expanded(node: ast.expr | None) -> bool:
-    """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
-    function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")
 
 
 def _from_the_first_on(predicates: Predicates, test: str, a: SideValue, b: SideValue) -> str:

@@ -31,6 +31,8 @@ class Dictionaries(Lists):
 
     _mixed: bool
     """May what is followed be a Python number as well?"""
+    _anew: frozenset[ast.AST] = frozenset()
+    """What whoever asks writes as a new value."""
 
     def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
         """A dictionary display of which `node` is a value."""
@@ -235,7 +237,8 @@ class Dictionaries(Lists):
             return
         self._lists.add((ast.unparse(target), dtype))
         for node in nodes_in(self.facts.function):
-            if isinstance(node, ast.AugAssign) and ast.unparse(node.target) == ast.unparse(target):
+            adds = isinstance(node, ast.AugAssign) and node not in self._anew
+            if adds and ast.unparse(node.target) == ast.unparse(target):  # type: ignore[attr-defined]
                 raise NeedsPythonNumberError(f"`{shortened(node)}` would change the tensor in place")
         for node in self._reads(target):
             if not isinstance(self.facts.value(node), Tensor):

@@ -47,9 +47,14 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.branch_statement import bound_first, returns
+from graphmend.transforms.if_conversion.branch_statement import (
+    bound_first,
+    is_asked_as_it_is,
+    is_detached,
+    is_expanded,
+    returns,
+)
 from graphmend.transforms.if_conversion.not_taken import double_where
-from graphmend.transforms.if_conversion.selection import is_expanded
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,
@@ -134,7 +139,7 @@ def _condition(
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
     code = predicates.code
-    if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and _is_asked_as_it_is(facts, tests[0]):
+    if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and is_asked_as_it_is(facts, tests[0]):
         asked = code.argument(tests[0], replace) if not static else code.operand(tests[0], replace)
     elif len(tests) == 1:
         asked = predicates.of(tests[0], replace)
@@ -148,14 +153,6 @@ def _condition(
         )
         asked = f"{head} {sign} ({asked})" if "&" in asked or "|" in asked else f"{head} {sign} {asked}"
     return asked, swapped
-
-
-def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
-    """Is a test a tensor, or what nobody knows: nothing that takes a Python value out of one?"""
-    value = facts.value(test)
-    if isinstance(test, ast.Compare):
-        return len(test.ops) == 1 and isinstance(value, Tensor) and not isinstance(test.ops[0], (ast.In, ast.NotIn))
-    return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
 
 
 # -- branches
@@ -318,7 +315,7 @@ def _compared(
     nodes = one[0], other[0]
     if is_expanded(nodes[0]) != is_expanded(nodes[1]):
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different strides")
-    if _is_detached(nodes[0]) != _is_detached(nodes[1]):
+    if is_detached(nodes[0]) != is_detached(nodes[1]):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")
     if nodes[0] is not None and nodes[1] is not None:
         inference = ShapeInference(facts)
@@ -335,10 +332,6 @@ def _compared(
         if name is None or not only_here(facts, name, nodes, statement):
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
         yield from lost(facts, statement, "the tensor that is kept loses its gradient history")
-
-
-def _is_detached(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 
 def _identified(facts: FunctionFacts) -> bool:
