@@ -76,12 +76,6 @@ def is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
     return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
 
 
-def is_expanded(node: ast.expr | None) -> bool:
-    """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
-    function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")
-
-
 def is_detached(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 

@@ -17,6 +17,7 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, begins_constant, carries, lost, mixed, recorded
+from graphmend.transforms.legality.in_place import is_expanded
 from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
@@ -29,8 +30,7 @@ from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
-    from graphmend.transforms.if_conversion.branch_statement import is_expanded
-from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+    from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 
 #: the name under which a returned value is kept
 RETURN = "return"

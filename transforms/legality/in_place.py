@@ -262,3 +262,9 @@ def _captured(facts: FunctionFacts, name: str) -> bool:
 
 def _is(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
+
+
+def is_expanded(node: ast.expr | None) -> bool:
+    """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
+    function = node.func if isinstance(node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")

@@ -73,6 +73,7 @@ from graphmend.transforms.legality.gradients import (
     mixed,
     recorded,
 )
+from graphmend.transforms.legality.in_place import is_expanded
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
