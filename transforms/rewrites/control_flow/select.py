@@ -51,7 +51,6 @@ from graphmend.transforms.if_conversion.branch_statement import (
     bound_first,
     is_asked_as_it_is,
     is_detached,
-    is_expanded,
     returns,
 )
 from graphmend.transforms.if_conversion.not_taken import double_where
