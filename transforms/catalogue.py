@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
     added_part,
-    asked_before,
     by_case,
     chosen_by_truth,
     context_outside,
@@ -17,11 +16,9 @@ from graphmend.transforms.rewrites.branch_forms import (
     in_turn,
     last_leave,
     late_choice,
-    new_value,
     on_a_copy,
     same_end,
     spelled_out,
-    with_default,
 )
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
@@ -37,6 +34,7 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
+from graphmend.transforms.rewrites.exceptions import asked_before, with_default
 from graphmend.transforms.rewrites.loop_forms import (
     as_comprehension,
     as_loop,
@@ -63,6 +61,7 @@ from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
+    new_value,
     segments,
     tensor_box,
 )

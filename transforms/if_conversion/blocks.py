@@ -21,7 +21,7 @@ from graphmend.transforms.code.qualified_names import is_tensor, number_type
 from graphmend.transforms.if_conversion.branch_statement import asks_for_none, may_return, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
-from graphmend.transforms.if_conversion.read_again import may_read
+from graphmend.transforms.if_conversion.places.read_again import may_read
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, is_entry, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends

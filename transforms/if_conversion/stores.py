@@ -15,8 +15,8 @@ from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.if_conversion.places import held
-from graphmend.transforms.if_conversion.read_again import may_read
+from graphmend.transforms.if_conversion.places.held import held
+from graphmend.transforms.if_conversion.places.read_again import may_read
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator

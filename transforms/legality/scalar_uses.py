@@ -22,8 +22,8 @@ from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
+from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
 from graphmend.transforms.legality.numbers.counterparts import joined
-from graphmend.transforms.legality.numbers.handed_on import HandedOn
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.said import always_one_of, is_only_text, said
 from graphmend.transforms.legality.operations import names as known

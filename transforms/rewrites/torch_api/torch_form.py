@@ -33,9 +33,9 @@ from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites import drawn_numbers, filled_elements
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
-from graphmend.transforms.rewrites.call_form import Form, asked
+from graphmend.transforms.rewrites.torch_api.forms import drawn_numbers, filled_elements
+from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -13,7 +13,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
-from graphmend.transforms.rewrites.call_form import Form, asked
+from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

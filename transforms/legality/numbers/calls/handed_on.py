@@ -13,7 +13,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.returned import Returned
+from graphmend.transforms.legality.numbers.calls.returned import Returned
 from graphmend.transforms.legality.own_functions import is_still_named, is_the_one
 from graphmend.transforms.questions import take_for_granted
 

@@ -19,7 +19,7 @@ from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import known_to_share
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites.call_form import Form, asked
+from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -1,0 +1,1 @@
+"""What a place holds before a branch, and what may read it again."""

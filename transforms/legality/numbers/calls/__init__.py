@@ -1,0 +1,1 @@
+"""Numbers that go from one function of the program to another."""

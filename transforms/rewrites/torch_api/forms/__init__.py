@@ -1,0 +1,1 @@
+"""Forms of calls that `torch_form` knows, a file a subject."""
