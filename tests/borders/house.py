@@ -186,8 +186,6 @@ MOST_LINES = 400
 #: longer files, each with its reason
 LONGER: dict[str, str] = {
     "analysis/lattice/values.py": "a lattice and its join need each other",
-    "transforms/if_conversion/blocks.py": "each kind of statement that a side may have, a few lines too many",
-    "transforms/rewrites/control_flow/select.py": "branches and conditional expressions share what differs",
 }
 
 

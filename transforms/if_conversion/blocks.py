@@ -17,13 +17,13 @@ from graphmend.analysis.lattice.values import Const, Static, Tensor, may_be_none
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
-from graphmend.transforms.code.qualified_names import is_tensor, number_type
+from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion.branch_statement import asks_for_none, may_return, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.places.read_again import may_read
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, added, change_of, counted, is_entry, store_of
+from graphmend.transforms.if_conversion.stores import Change, added, augmented, change_of, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
@@ -123,12 +123,8 @@ class Block:
                     self._bind(name, choice, rest)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
-            case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value) if not is_tensor(
-                self.facts, target
-            ) and (isinstance(target, ast.Attribute) or is_entry(self.facts, target)):
-                self._change(counted(self, target, value, statement), rest)
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value):
-                self._change(added(self, target, value, statement), rest)
+                self._change(augmented(self, target, value, statement), rest)
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
                 self._change(store_of(self, target, self.choice(value)), rest)
             case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static, Tensor, Value, may_be_none
+from graphmend.analysis.lattice.values import Static, Tensor, Value, join_all, may_be_none
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
@@ -157,3 +157,17 @@ def always_binds(statements: Sequence[ast.stmt], name: str) -> bool:
         elif name in stored([statement]):
             return True
     return False
+
+
+def bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
+    """What a name may be after statements that bind it in several places."""
+    values = []
+    for node in (n for s in statements for n in nodes_in(s)):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = [*zip(target.elts, node.value.elts, strict=False)]
+                values += [facts.value(v) for t, v in pairs if isinstance(t, ast.Name) and t.id == name]
+    return join_all(values)

@@ -203,6 +203,17 @@ def _fits(facts: FunctionFacts, tensor: ast.expr, place: int, mask: ast.expr) ->
     return False
 
 
+@answers("order")
+def augmented(
+    block: Converting, target: ast.Attribute | ast.Subscript, value: ast.expr, statement: ast.AugAssign
+) -> Change:
+    """`place += v`, of whatever a place holds."""
+    holds = isinstance(target, ast.Attribute) or is_entry(block.facts, target)
+    if holds and not is_tensor(block.facts, target):
+        return counted(block, target, value, statement)
+    return added(block, target, value, statement)
+
+
 def is_entry(facts: FunctionFacts, target: ast.expr) -> bool:
     """Is a place an entry of a dict, under a text that is written out? Numbers are one key in several spellings."""
     if not isinstance(target, ast.Subscript) or not isinstance(constant(target.slice), str):

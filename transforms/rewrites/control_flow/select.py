@@ -34,7 +34,6 @@ from graphmend.analysis.lattice.values import (
     Tensor,
     Value,
     dtype_kind,
-    join_all,
     options,
     tensor_in,
 )
@@ -58,6 +57,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,
     always_binds,
+    bound_to,
     evaluated_by,
     may_not_hold,
     none_at_first,
@@ -252,7 +252,7 @@ def _pairs(
             if node is not None:
                 given.append((node, facts.value(node), shortened(node)))
             elif any(name in stored([s]) for s in side.statements):
-                given.append((None, _bound_to(facts, side.statements, name), name))
+                given.append((None, bound_to(facts, side.statements, name), name))
             else:
                 given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
         if name in functions:
@@ -273,20 +273,6 @@ def _pairs(
             for other in returned[1]:
                 if one is not None and other is not None:
                     yield None, (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
-
-
-def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
-    """What a name may be after statements that bind it in several places."""
-    values = []
-    for node in (n for s in statements for n in nodes_in(s)):
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                pairs = [(target, node.value)]
-                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    pairs = [*zip(target.elts, node.value.elts, strict=False)]
-                values += [facts.value(v) for t, v in pairs if isinstance(t, ast.Name) and t.id == name]
-    return join_all(values)
 
 
 def _compared(
