@@ -209,7 +209,9 @@ def _differences(facts: FunctionFacts, code: Code, imports: Imports) -> Form | s
     if call is None or not isinstance(call.func, ast.Attribute) or len(call.args) != 1 or call.keywords:
         return None
     numpy = code.text(call.func.value)
-    return call, f"{numpy}.diff({numpy}.ravel({code.argument(call.args[0])}))", []
+    bools = Difference("exception", "an array of bools, of which NumPy has no differences, raises no more")
+    differences = [bools] if "bool" in kinds(facts, call.args[0]) else []
+    return call, f"{numpy}.diff({numpy}.ravel({code.argument(call.args[0])}))", differences
 
 
 def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
