@@ -48,7 +48,10 @@ NAME = "torch_form"
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in _FORMS:
         imports = Imports(facts)
-        found = form(facts, Code(facts.source), imports)
+        try:
+            found = form(facts, Code(facts.source), imports)
+        except NeedsPythonNumberError as error:
+            return refuse(NAME, str(error))
         if isinstance(found, str):
             return refuse(NAME, found)
         if found is None:
@@ -164,10 +167,7 @@ def _position(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
         case _:
             return None
     uses = ScalarUses(facts, "int64")
-    try:
-        uses.follow(call)
-    except NeedsPythonNumberError as error:
-        return str(error)
+    uses.follow(call)
     stacked = f"{imports.name('torch.stack')}({code.argument(container)})"
     differences = [
         Difference("exception", "an element that is not there gives 0 instead of an exception"),
@@ -233,10 +233,7 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     if not is_tensor(facts, sought) or not repeatable(facts, sought):
         return f"`{code.text(sought)}` is not known to be a tensor that may be asked again"
     uses = ScalarUses(facts, "int64", rewrites=True)
-    try:
-        uses.follow(call)
-    except NeedsPythonNumberError as error:
-        return str(error)
+    uses.follow(call)
     if uses.also or uses.counterparts:
         return "the place stays a Python number"
     # as Python asks, one number at a time: in the tensor's dtype, and of NaN nothing is true

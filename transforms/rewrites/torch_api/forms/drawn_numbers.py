@@ -11,7 +11,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.scalar_uses import ScalarUses
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
@@ -74,10 +74,7 @@ def normal(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
     if effects(facts, *given.values()):
         return "what the number is drawn with does more than compute"
     uses = ScalarUses(facts, "float64")
-    try:
-        uses.follow(call)
-    except NeedsPythonNumberError as error:
-        return str(error)
+    uses.follow(call)
     text = f"{imports.name('torch.randn')}((), dtype={imports.name('torch.float64')})"
     for what, sign, neutral in (("deviation", "*", 1.0), ("mean", "+", 0.0)):
         if what in given and constant(given[what]) != neutral:
@@ -123,10 +120,7 @@ def sample(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
         return "what is drawn from is no list of numbers"
     assert isinstance(node.func, ast.Attribute)
     uses = ScalarUses(facts, "int64")
-    try:
-        uses.follow(whole)
-    except NeedsPythonNumberError as error:
-        return str(error)
+    uses.follow(whole)
     tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
     place = f"{drawn}({len(values.elts)}, (1,))"
     if weights is not None:
