@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.bindings import bindings, bound_before
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
@@ -93,7 +93,8 @@ def _answer(facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Fix | Refusal:
-    if not isinstance(tensor, ast.Name) or tensor.id in parameters(facts.function):
+    given = isinstance(tensor, ast.Name) and tensor.id in parameters(facts.function)
+    if not isinstance(tensor, ast.Name) or (given and bound_before(facts, statement, tensor.id) is None):
         return refuse(NAME, f"`{ast.unparse(tensor)}` is not made in the function")
     if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
         return refuse(NAME, f"`{ast.unparse(value)}` is not `True` or `False`")
