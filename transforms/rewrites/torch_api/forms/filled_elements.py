@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const
@@ -17,7 +17,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.memory import known_to_share
+from graphmend.transforms.legality.memory import known_to_share, may_share
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 #: functions of `math` that torch has under the same name; `floor` and `ceil` give whole numbers, which have no -0.0
 _MATH = frozenset("exp expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh asin acos atan erf".split())
+_READ = "what is read is read as it was before, where it shares memory with what is changed"
 _MAKERS = tuple(f"torch.{name}{like}" for name in ("empty", "zeros", "ones") for like in ("", "_like"))
 _SIGNS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -71,8 +72,8 @@ def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
     operands = [tensor, *others]
     if not repeatable(facts, *operands):
         return "what is changed would be evaluated twice"
-    if any(known_to_share(facts, tensor, other) for other in others) or not _is_plain(operands):
-        return "what is changed may lie in memory otherwise, or share it, and is changed one element after the other"
+    if any(known_to_share(facts, base, other) for other in others):
+        return "what is changed shares memory with what is read, and is changed one element after the other"
     if copied is None and not dense(facts, facts.statement, base):
         return f"`{code.text(base)}` is not known to have memory of its own for each element"
     function = _of_elements(facts, given, len(operands))
@@ -92,18 +93,13 @@ def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
         Difference("nan", "what is computed further of a number that became infinite may be NaN"),
         Difference("exception", "a tensor that is not on the CPU, or asks for gradients, raises no more"),
         *elementwise.differences,
+        *(Difference("aliasing", _READ) for other in others if may_share(facts, base, other)),
     ]
     return (
         call,
         f"{code.operand(base)}.{'copy_' if elementwise.depends(function.body) else 'fill_'}({text})",
         differences,
     )
-
-
-def _is_plain(operands: Sequence[ast.expr]) -> bool:
-    """Is there no view in sight, whose elements may lie in another order, or upon each other?"""
-    views = ("t", "T", "mT", "transpose", "permute", "expand", "as_strided", "unfold", "swapaxes", "movedim")
-    return not any(isinstance(n, ast.Attribute) and n.attr in views for o in operands for n in nodes_in(o))
 
 
 class _OfElements(NamedTuple):
