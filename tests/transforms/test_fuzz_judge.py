@@ -67,6 +67,8 @@ PAIRS = [
     ("return x + 1", "random.random()\n    return x + 1", {"rng"}),
     ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
     ("return x + 1", "return x.long().add_(0.5)", {"raised RuntimeError instead of nothing for its dtypes"}),
+    ("x.to(torch.cfloat).sum().item() > 1", "x.to(torch.cfloat).sum() > 1", set()),
+    ("x.to(torch.cfloat).sum().item() > 1", "x[9]", {"raised IndexError instead of TypeError"}),
     ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
     ("x += 1\n    raise IndexError", "raise IndexError", {"raised IndexError at another place"}),
     ("torch.rand(1)\n    raise IndexError", "raise IndexError", {"rng before an exception"}),

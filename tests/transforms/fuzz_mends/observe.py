@@ -31,7 +31,11 @@ torch.set_warn_always(True)  # what torch says once in a process is said of each
 _SHOWN = 2048
 _DEEPEST = 6
 #: in what torch 2.13 says of operands whose dtypes it refuses
-_OF_DTYPES = re.compile(r"d-?type|can't be cast|data type|scalar type", re.IGNORECASE)
+#: what torch, and Python of a complex number, says where a dtype lacks the operation
+_OF_DTYPES = re.compile(
+    r"d-?type|can't be cast|data type|scalar type|not implemented for '|instances of '(?:complex|\w+' and 'complex)'",
+    re.IGNORECASE,
+)
 
 
 class Memory:
