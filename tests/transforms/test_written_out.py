@@ -73,6 +73,12 @@ shadow.sub_(y, alpha=v).div_(v).clamp_(max=v)
 shadow.addcmul_(x, y, value=v).addcdiv_(x, y.abs() + 1, value=v)
 return shadow.lerp_(y, v)
 
+# of_two_precisions
+v = s.item()
+coarse = x.half()
+shadow = y.double().add_(coarse, alpha=v)
+return shadow.sub(coarse, alpha=v), y.float().add(coarse, alpha=1e-3 * v)
+
 # between
 weight = s.item()
 return x.lerp(y, weight), torch.lerp(x, y, 1 - weight)

@@ -136,7 +136,9 @@ class WrittenOut(Meetings):
             if any(kinds(self.facts, other) != {"float"} for other in others):
                 self.differences.append(PROMOTES)
         parts = tuple((n, given[n]) for n in sorted(fields))
-        text = form.text if is_float else form.of_any or form.text
+        tensors = all(isinstance(v, Tensor) and not v.ndarray for v in map(self.facts.value, others))
+        text = (form.of_tensors if tensors else "") or form.text
+        text = text if is_float else form.of_any or text
         self.counterparts[call] = Counterpart(call, formula=text + _REDUCED[how], parts=parts)
         return True
 

@@ -27,6 +27,8 @@ class Formula(NamedTuple):
     differences: tuple[Difference, ...] = ()
     of_any: str = ""
     """The text where the tensors are not known to be of floating numbers, if it is another one."""
+    of_tensors: str = ""
+    """The text where all but the number are tensors, if it is another one."""
 
 
 #: of truth values it is one again
@@ -89,16 +91,43 @@ FORMULAS = {
         ".clamp(min=0)",
         (_ADDED, _RANGE),
     ),
-    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,), _OF_BOOLS),
-    "sub": Formula("input other alpha", "alpha", "({input} - {other} * {alpha})", (_ADDED,)),
+    # `addcmul` too computes in the dtype that both tensors are promoted to, and rounds once: to the bit the same on a CPU
+    # for numbers of 32 and 64 bits (torch 2.13); a product of its own would be of the precision of `other` alone
+    "add": Formula(
+        "input other alpha",
+        "alpha",
+        "({input} + {other} * {alpha})",
+        (_ADDED,),
+        _OF_BOOLS,
+        "{input}.addcmul({other}, {alpha})",
+    ),
+    "sub": Formula(
+        "input other alpha",
+        "alpha",
+        "({input} - {other} * {alpha})",
+        (_ADDED,),
+        of_tensors="{input}.addcmul({other}, {alpha}, value=-1)",
+    ),
     "addcmul": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,)
     ),
     "addcdiv": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
     ),
-    "add_": Formula("input other alpha", "alpha", "{input}.add_({other} * {alpha})", (_ADDED,)),
-    "sub_": Formula("input other alpha", "alpha", "{input}.sub_({other} * {alpha})", (_ADDED,)),
+    "add_": Formula(
+        "input other alpha",
+        "alpha",
+        "{input}.add_({other} * {alpha})",
+        (_ADDED,),
+        of_tensors="{input}.addcmul_({other}, {alpha})",
+    ),
+    "sub_": Formula(
+        "input other alpha",
+        "alpha",
+        "{input}.sub_({other} * {alpha})",
+        (_ADDED,),
+        of_tensors="{input}.addcmul_({other}, {alpha}, value=-1)",
+    ),
     "addcmul_": Formula(
         "input tensor1 tensor2 value", "value", "{input}.add_({tensor1} * {tensor2} * {value})", (_ADDED,)
     ),
