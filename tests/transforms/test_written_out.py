@@ -76,7 +76,7 @@ return shadow.lerp_(y, v)
 # of_two_precisions
 v = s.item()
 coarse = x.half()
-shadow = y.double().add_(coarse, alpha=v)
+shadow = y.clone().double().add_(coarse, alpha=v)
 return shadow.sub(coarse, alpha=v), y.float().add(coarse, alpha=1e-3 * v)
 
 # between

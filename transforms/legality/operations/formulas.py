@@ -91,8 +91,8 @@ FORMULAS = {
         ".clamp(min=0)",
         (_ADDED, _RANGE),
     ),
-    # `addcmul` too computes in the dtype that both tensors are promoted to, and rounds once: to the bit the same on a CPU
-    # for numbers of 32 and 64 bits (torch 2.13); a product of its own would be of the precision of `other` alone
+    # `addcmul` too computes in the dtype that both tensors are promoted to, and rounds once: to the bit the same on a
+    # CPU for numbers of 32 and 64 bits (torch 2.13); a product of its own would be of the precision of `other` alone
     "add": Formula(
         "input other alpha",
         "alpha",
