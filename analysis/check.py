@@ -17,6 +17,7 @@ from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.region.calls_in_sight import Callers
+from graphmend.analysis.region.other_callers import called_by_others
 from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
@@ -195,5 +196,11 @@ def _walk(
         recordings["anyone"] = session.recording = Recording()
     for root in roots(session, session.module, driven):
         if not compiled or root.region.kind == "compiled":
+            session.walk_root(root)
+    if callers == "anyone":
+        traced = [
+            summary.info for summary in (*session.summaries, *(summary for summary, _ in session.summaries.roots))
+        ]
+        for root in called_by_others(session, session.module, traced):
             session.walk_root(root)
     return recordings

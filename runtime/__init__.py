@@ -32,11 +32,17 @@ A branch on a tensor becomes `select`, whose sides are computed both, while comp
     if y.sum() > 0: h = y * 2                 ->  h = select(y.sum() > 0, lambda: y * 2, lambda: y + 1)
     else: h = y + 1
 
+A function that only NumPy or plain Python can compute, and that gives an array of known size, is called by the graph::
+
+    def spans(shape, rate): ...               ->  @on_host(lambda shape, *_, **__: shape, torch.bool)
+                                                  def spans(shape, rate): ...
+
 In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)` is `f(*args)` and `later(f, *args)` is
 `f(*args)`. The result of `emit` is always None.
 """
 
+from .host import on_host
 from .output import emit, emit_if, emit_when, later
 from .selection import select
 
-__all__ = ["emit", "emit_if", "emit_when", "later", "select"]
+__all__ = ["emit", "emit_if", "emit_when", "later", "on_host", "select"]

@@ -1,4 +1,5 @@
-"""The operator that stands for an output call in a graph, and whether this torch can carry it.
+"""The operators that stand for an output call, and for a call on the host, in a graph, and whether this torch can carry
+them.
 
 Measured on torch 2.10, 2.12 and 2.13: an operator without results is kept, in order, by Dynamo, AOTAutograd and
 Inductor if its effect is registered as ORDERED. While tracing, an operator whose tensors are all constants, as
@@ -37,8 +38,17 @@ def _define() -> Any:
     library.impl("emit", sites.run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     register_fake("graphmend::emit", lambda site, tensors, numbers: None, lib=library)
     library._register_effectful_op("graphmend::emit", EffectType.ORDERED)
+    result = "Tensor[] tensors, Scalar[] numbers, SymInt[] size, ScalarType dtype) -> Tensor"
+    library.define(f"host(str site, {result}", tags=tags)  # type: ignore[no-untyped-call]
+    library.impl("host", sites.result, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    register_fake("graphmend::host", _fake_host, lib=library)
+    library._register_effectful_op("graphmend::host", EffectType.ORDERED)
     _keep.append(library)
     return torch.ops.graphmend.emit.default
+
+
+def _fake_host(site: str, tensors: Any, numbers: Any, size: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(size, dtype=dtype, device="cpu")
 
 
 _keep: list[Any] = []
@@ -46,6 +56,7 @@ _keep: list[Any] = []
 
 operator = _define()
 available = operator is not None
+host_operator = torch.ops.graphmend.host.default if available else None
 
 
 def capture(context: Any) -> None:

@@ -89,6 +89,7 @@ from graphmend.transforms.rewrites.torch_api import (
     heap_as_sort,
     name_argument,
     numpy_form,
+    on_host,
     order_by_key,
     torch_form,
 )
@@ -155,6 +156,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM205",
         (
+            on_host.rewrite,
             torch_form.rewrite,
             numpy_form.rewrite,
             order_by_key.rewrite,
@@ -170,6 +172,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM301",
         (
+            on_host.rewrite,
             filled_in_order.rewrite,
             segments.rewrite,
             counter_buffer.rewrite,
@@ -185,8 +188,14 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM302", (order_by_key.rewrite, keep_tensor.rewrite, text_form.rewrite)),
-    ("GM303", (computed_index.rewrite,)),
+    ("GM302", (on_host.rewrite, order_by_key.rewrite, keep_tensor.rewrite, text_form.rewrite)),
+    (
+        "GM303",
+        (
+            on_host.rewrite,
+            computed_index.rewrite,
+        ),
+    ),
     (
         "GM401",
         (
@@ -206,7 +215,10 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         ),
     ),
     ("GM402", (*_MASKED, mask_alone.rewrite, either_picked.rewrite, known_size.rewrite, *_SWITCHES)),
-    ("GM403", (filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite)),
+    (
+        "GM403",
+        (on_host.rewrite, filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite),
+    ),
     (
         "GM501",
         (

@@ -59,6 +59,10 @@ class Host(ProgramView, Protocol):
     def driven_attribute(self, info: ClassInfo, name: str) -> Value:
         """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
 
+    def option(self, info: ClassInfo, name: str) -> Value:
+        """The flag, name or None that driver code gives all instances of a class for good, in traced code; UNKNOWN
+        where it does not."""
+
     def driven_variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code made a global, in traced code; UNKNOWN where it did not."""
 

@@ -94,6 +94,11 @@ class AnalysisSession(ProgramContext):
         """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
         return self.in_sight.attribute(info, name) if self.stack.traced else UNKNOWN
 
+    def option(self, info: ClassInfo, name: str) -> Value:
+        """The flag, name or None that driver code gives all instances of a class for good, in traced code; UNKNOWN
+        where it does not."""
+        return self.in_sight.option(info, name) if self.stack.traced else UNKNOWN
+
     def driven_variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code made a global, in traced code; UNKNOWN where it did not."""
         return self.in_sight.variable(module, name) if self.stack.traced else UNKNOWN

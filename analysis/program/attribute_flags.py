@@ -9,13 +9,20 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.syntax.nodes import statements_of
 
 _SWITCH = r"\.{}\s*=(?!=|\s*False\b)"
 _ANY_SWITCH = re.compile(_SWITCH.format(r"(\w+)"))
+
+
+#: an attribute of something else than `self` is assigned, one of anything grows, or its name is a text
+_CHANGE = (
+    r"(?<!\bself)\.{0}\s*=(?!=)|\.{0}\s*(?:\[[^\]\n]*\]\s*=(?!=)|[-+|]=|\.\s*(?:append|extend|insert)\b)"
+    r"|[\"']{0}[\"']"
+)
 
 
 class Flags:
@@ -55,6 +62,20 @@ def switched(module: ModuleInfo, name: str) -> bool:
         given = len(re.findall(_SWITCH.format(name), text))
         known = module.switched[name] = given > 0 and given > sum(attr == name for attr in _never_called(module, text))
     return known
+
+
+def set_at_first(classes: Iterable[ClassInfo], name: str) -> bool:
+    """Whether the `__init__` of some classes alone, of a class and its bases, sets an attribute, and nothing in
+    their modules changes it: no other object's attribute of that name is assigned, none grows, and no text names it."""
+    texts = {cls.module.source.text for cls in classes}
+    setters = [method for cls in classes for method, *_ in cls.assigned.get(name, ())]
+    changed = re.compile(_CHANGE.format(name))
+    return [one.name for one in setters] == ["__init__"] and not any(map(changed.search, texts))
+
+
+def set_outside(module: ModuleInfo, name: str) -> bool:
+    """Whether a module's text stores an attribute of that name of something else than `self`."""
+    return re.search(rf"(?<!\bself)\.{name}\s*=(?!=)", module.source.text) is not None
 
 
 def _never_called(module: ModuleInfo, text: str) -> Iterator[str]:

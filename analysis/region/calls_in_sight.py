@@ -6,10 +6,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.driver.execution.objects import ANY, Atom, Values
-from graphmend.analysis.driver.guards.atoms import raw_of
+from graphmend.analysis.driver.guards.atoms import only, raw_of
 from graphmend.analysis.lattice.dependence import may_hold_tensor
-from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Static, Tensor, Value, dtype_kind, join_all
+from graphmend.analysis.lattice.values import (
+    NONE,
+    UNKNOWN,
+    Const,
+    Container,
+    Static,
+    Tensor,
+    Value,
+    dtype_kind,
+    join_all,
+)
+from graphmend.analysis.program.attribute_flags import set_at_first
 from graphmend.analysis.region.compiled_roots import as_join, as_value
+from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.parameters import as_example
 
 if TYPE_CHECKING:
@@ -54,6 +66,16 @@ class CallsInSight:
         if made is not UNKNOWN or self._callers == "anyone":
             return made
         return self._joined(f"self.{name}", self._driven.later(info, name))
+
+    def option(self, info: ClassInfo, name: str) -> Value:
+        """The flag, name or None that an attribute is in every instance of a class that driver code makes, where only
+        its `__init__` sets it; UNKNOWN where instances differ, or something may change it."""
+        if self._driven is None or self._callers != "known":
+            return UNKNOWN
+        raw = only(self._driven.attribute(info, name))
+        if not isinstance(raw, (bool, str, type(None))) or not set_at_first(mro(info, self._session), name):
+            return UNKNOWN
+        return NONE if raw is None else Const(raw)
 
     def variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code makes a global; UNKNOWN where it does not."""

@@ -18,7 +18,7 @@ from graphmend.analysis.lattice.values import (
     Value,
     join_all,
 )
-from graphmend.analysis.program.attribute_flags import switched
+from graphmend.analysis.program.attribute_flags import set_outside, switched
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.annotations import annotated
@@ -57,7 +57,7 @@ def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: 
     if name in cls.registered:
         return _registered(session, cls, name)
     if name in cls.assigned:
-        values = _values_assigned(session, info, cls, name)
+        values = [*_values_assigned(session, info, cls, name), *_before_assigned(session, info, cls, name)]
         if values == [FALSE] and not switched(cls.module, name):
             return FALSE
         return _settled(_grown(session, info, cls, name, join_all(values)), name)
@@ -96,6 +96,14 @@ def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name
         info.attribute_cache[name] = join_all(values)
         values += [_assigned(session, info, *a) for a in assigned if a not in anew]
     return values or [UNKNOWN]
+
+
+def _before_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
+    """What an attribute is that no `__init__` assigns, until another method does: what the class's body says."""
+    bodies = [one for one in mro(info, session) if name in one.names]
+    if not bodies or any(method.name == "__init__" for method, *_ in cls.assigned[name]):
+        return []
+    return [session.reading.evaluate(bodies[0].module, bodies[0].names[name])]
 
 
 def _mentions(expression: ast.expr, me: str, attr: str) -> bool:
@@ -151,12 +159,13 @@ def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
     )
     value = _assigned(session, cls, method, given) if given is not None else UNKNOWN
     says = "is a buffer, so a Tensor" if how == "register_buffer" else "is a parameter, so a Tensor"
-    known = value if isinstance(value, Tensor) else None
+    known = value if isinstance(value, Tensor) and not set_outside(cls.module, name) else None
     tensor = Tensor(
         Evidence(says, f"self.{name}"),
         known.rank if known else None,
         known.dtype if known and known.dtype is not None else ("dtype", name),
         known.shape if known and known.shape is not None else ("shape", name),
+        likely=set_outside(cls.module, name),
         graph_input=True,
     )
     if value is NONE:

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -35,6 +36,11 @@ class Site:
             tensors = [tensor.clone() for tensor in tensors]
         args, kwargs = self.args.fill(tensors, numbers), self.kwargs.fill(tensors, numbers)
         make([functools.partial(call_from, self.frames, function, args, kwargs)])
+
+    def result(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> Any:
+        """What the call gives, made at once."""
+        function = self.function.fill(tensors, numbers)
+        return function(*self.args.fill(tensors, numbers), **self.kwargs.fill(tensors, numbers))
 
 
 class _State(threading.local):
@@ -87,3 +93,16 @@ def run(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float
         warnings.warn(lost, RuntimeWarning, stacklevel=1)
         return
     site.run(tensors, numbers)
+
+
+def result(
+    key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float], size: Sequence[int], dtype: torch.dtype
+) -> torch.Tensor:
+    """The array that a call on the host gives, as a tensor; raises where it is not of the size and dtype said."""
+    if (site := _sites.get(key)) is None:
+        raise RuntimeError(f"what {key} calls is lost: its graph was saved by another process")
+    array = torch.from_numpy(site.result(tensors, numbers))
+    if array.shape != torch.Size(size) or array.dtype is not dtype:
+        said = f"{dtype} of {tuple(size)}"
+        raise RuntimeError(f"{key} gave an array of {array.dtype} of {tuple(array.shape)}, and was said to give {said}")
+    return array.clone(memory_format=torch.contiguous_format)

@@ -156,6 +156,10 @@ def _record_member(w: Walk, value: Record, name: str, node: ast.AST) -> Value:
     return _bound(w.session, method, value, value.info)
 
 
+#: UNKNOWN, a Python value, or one of several: what an attribute may be that an argument of the constructor decides
+_MAY_BE_OPTION = (UNKNOWN.__class__, Static, Choice)
+
+
 def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Value:
     session = w.session
     info = value.info
@@ -165,6 +169,8 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
+    if isinstance(own, _MAY_BE_OPTION) and (option := session.option(info, name)) is not UNKNOWN:
+        return option
     if (own is None or own is UNKNOWN or isinstance(own, (ExternalInstance, Container))) and (
         made := session.driven_attribute(info, name)
     ) is not UNKNOWN:

@@ -60,5 +60,7 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= {"overflow"}
     if field == "beyond":  # where numbers are met that a dtype does not hold
         covering |= {"overflow"}
+    if section == "state" or what == "failed":  # what other code gets from the functions that were mended
+        covering |= KINDS["other-inputs"]
     drawn = any(other.partition(" ")[0] == "rng" or " instead of " in other for other in seen)
     return covering | (KINDS["random"] if drawn else frozenset())

@@ -40,6 +40,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.numbers.held import Held, NotHeldError, held
+from graphmend.transforms.legality.outside.buffers import meets_buffer
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.varied_numbers import DTYPES, Kind, as_tensor, kind_of
@@ -71,6 +72,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 "the compile call may ask for CUDA graphs, which write over the tensors of an earlier call"
             )
         found.is_buffer = variation.in_module and variation.write.traced and kind == "int"
+        if found.is_buffer and (meets := meets_buffer(facts, found.name)) is not None:
+            raise NotHeldError(meets)
         differences = _followed(facts, found, kind)
     except (NotHeldError, NeedsPythonNumberError) as error:
         return refuse(NAME, str(error))

@@ -16,7 +16,7 @@ After:
 
 Legal when:
     the class is a `torch.nn.Module`, whose own `__init__` gives the attribute its number; nothing else in the file
-    stores to it, and the class hands it on to no other name.
+    stores to it, goes through all buffers or attributes, or copies modules; the class hands it on to no other name.
 
 Differs in:
     the attribute is a 0-d tensor, which moves with the module; who reads it as a number has to ask for it, and
@@ -39,6 +39,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.outside.buffers import meets_buffer
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -70,6 +71,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`self.{name}` is handed on, and what has it would go on counting")
     if _stores(facts, name) != 2:
         return refuse(NAME, f"`{name}` is stored to elsewhere too")
+    if (meets := meets_buffer(facts, name)) is not None:
+        return refuse(NAME, meets)
     number = constant(first.value)
     kept = Kept()
     text = tensor_text(facts, value, kept, detach=recorded(facts, facts.statement))

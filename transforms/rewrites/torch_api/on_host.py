@@ -1,0 +1,241 @@
+"""Call a function of NumPy from inside the graph.
+
+Before:
+    def spans(shape, rate):
+        count, length = shape
+        mask = np.zeros((count, length), dtype=bool)
+        for row in range(count):
+            mask[row, np.random.choice(length, int(rate * length), replace=False)] = True
+        return mask
+
+After:
+    @on_host(lambda shape, *_, **__: shape, torch.bool)
+    def spans(shape, rate):
+        ...
+
+Legal when:
+    the function is of the module's top level, and gives nothing but one array that `np.zeros` or the like makes in it,
+    of a size that its parameters say; it calls NumPy, Python's own functions and methods that read tensors, and changes
+    nothing but what it makes.
+
+Differs in:
+    nothing: plain Python calls the function as before, and a graph calls it each time it runs. What it draws from the
+    generators of NumPy and Python comes in the order of the program.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "on_host"
+_MAKERS = ("numpy.zeros", "numpy.ones", "numpy.empty", "numpy.full")
+_DTYPES = {
+    "bool": "bool", "numpy.bool_": "bool", "numpy.float32": "float32", "numpy.float64": "float64", "float": "float64",
+    "numpy.int32": "int32", "numpy.int64": "int64", "numpy.uint8": "uint8", "numpy.int8": "int8",
+}  # fmt: skip
+#: methods of tensors, arrays, lists and generators of NumPy that change nothing but what was made in the function
+_READS = frozenset(
+    "detach cpu numpy item tolist sum any all max min mean argmax argmin size dim numel long int float bool to view "
+    "shape reshape copy astype nonzero unbind flatten squeeze unsqueeze append extend sort cumsum transpose".split()
+)
+#: of these only what the function makes itself may be the owner
+_CHANGES = frozenset({"append", "extend", "sort"})
+_PURE = frozenset(
+    "abs all any bool divmod enumerate filter float int isinstance len list map max min next pow range reversed round "
+    "set sorted str sum tuple zip dict ValueError TypeError RuntimeError IndexError AssertionError".split()
+)
+_CALLED = ("numpy.", "math.", "random.")
+#: functions of NumPy that change their first argument, and those that read and write files
+_INTO = frozenset("put put_along_axis place putmask copyto fill_diagonal shuffle".split())
+_FILES = frozenset("save savez savez_compressed savetxt load loadtxt genfromtxt fromfile memmap open_memmap".split())
+
+
+@asks("names", any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    function = _around(facts)
+    made = _made(facts, function) if function is not None else None
+    if function is None or made is None:
+        return None
+    result, shape, dtype = made
+    size = _size(function, shape)
+    if size is None:
+        return refuse(NAME, f"the size of `{result}` is not known from the parameters of `{function.name}`")
+    if (reason := _does_more(facts, function)) is not None:
+        return refuse(NAME, reason)
+    imports = Imports(facts)
+    host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
+    text = f"@{host}({size}, {imports.name(f'torch.{dtype}')})\n"
+    place = Span(function.lineno, 0, function.lineno, 0)
+    return offer(
+        NAME,
+        "call the function from the graph (graphmend.runtime)",
+        facts,
+        lambda: [*imports.edits(), TextEdit(place, text)],
+        [],
+    )
+
+
+def _around(facts: FunctionFacts) -> ast.FunctionDef | None:
+    """The function of the top level around a finding, if it has plain parameters and no decorator."""
+    tree = facts.source.tree
+    for node in tree.body if isinstance(tree, ast.Module) else ():
+        if isinstance(node, ast.FunctionDef) and any(inner is facts.function for inner in ast.walk(node)):
+            arguments = node.args
+            plain = not (node.decorator_list or arguments.vararg or arguments.kwarg or arguments.posonlyargs)
+            return node if plain else None
+    return None
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of functions in it."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
+
+
+def _made(facts: FunctionFacts, function: ast.FunctionDef) -> tuple[str, ast.expr, str] | None:
+    """The name of the array that every `return` gives, its size and its dtype, by the one call that makes it."""
+    given = [node.value for node in _own(function) if isinstance(node, ast.Return)]
+    names = {value.id if isinstance(value, ast.Name) else None for value in given}
+    if len(names) != 1 or (name := next(iter(names))) is None or not isinstance(function.body[-1], ast.Return):
+        return None
+    stores = [
+        n for n in nodes_in(function) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+    ]
+    for statement in function.body:
+        match statement:
+            case ast.Assign(targets=[target], value=ast.Call(func=maker, args=[shape, *_], keywords=keywords)) if (
+                stores == [target] and qualified(facts, maker) in _MAKERS
+            ):
+                of = next((k.value for k in keywords if k.arg == "dtype"), None)
+                said = "float" if of is None else of.id if isinstance(of, ast.Name) else qualified(facts, of)
+                fills = of is not None or qualified(facts, maker) != "numpy.full"
+                return (name, shape, _DTYPES[said]) if fills and said in _DTYPES else None
+            case _:
+                pass
+    return None
+
+
+def _size(function: ast.FunctionDef, shape: ast.expr) -> str | None:
+    """A function of the same parameters that gives the size; None where they do not say it alone."""
+    parameters = [p.arg for p in (*function.args.args, *function.args.kwonlyargs)]
+    bound = [n.id for n in nodes_in(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    unpacked: dict[str, str] = {}
+    for statement in function.body:
+        match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Name(id=whole)) if whole in parameters:
+                names = [t.id if isinstance(t, ast.Name) else "" for t in targets]
+                if isinstance(shape, ast.Tuple) and [ast.unparse(e) for e in shape.elts] == names:
+                    shape = ast.Name(whole, ast.Load())
+                unpacked |= {n: f"{whole}[{i}]" for i, n in enumerate(names) if bound.count(n) == 1}
+            case _:
+                pass
+    if not all(isinstance(n, _SIZES) and (not isinstance(n, ast.Call) or _is_length(n)) for n in ast.walk(shape)):
+        return None
+    written = _Written(unpacked).visit(ast.parse(ast.unparse(shape), mode="eval").body)
+    needed = {n.id for n in ast.walk(written) if isinstance(n, ast.Name)} - {"len"}
+    positional = [p.arg for p in function.args.args]
+    first = positional[: max((positional.index(n) + 1 for n in needed if n in positional), default=0)]
+    if not needed or not needed <= {*first} or not needed.isdisjoint(bound):
+        return None
+    rest = ["*_"] if len(positional) > len(first) else []
+    more = ["**__"] if len(parameters) > len(first) else []
+    size = ast.unparse(written) if isinstance(written, (ast.Tuple, ast.Name)) else f"({ast.unparse(written)},)"
+    return f"lambda {', '.join([*first, *rest, *more])}: {size}"
+
+
+#: what a size may be computed with
+_SIZES = (
+    ast.Name,
+    ast.Tuple,
+    ast.Constant,
+    ast.Subscript,
+    ast.Attribute,
+    ast.BinOp,
+    ast.operator,
+    ast.Load,
+    ast.Call,
+)
+
+
+def _is_length(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "len" and len(call.args) == 1 and not call.keywords
+
+
+class _Written(ast.NodeTransformer):
+    """Writes what was unpacked from a parameter as a part of it."""
+
+    def __init__(self, unpacked: dict[str, str]) -> None:
+        self._unpacked = unpacked
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        written = self._unpacked.get(node.id)
+        return node if written is None else ast.parse(written, mode="eval").body
+
+
+def _does_more(facts: FunctionFacts, function: ast.FunctionDef) -> str | None:
+    """What a function does besides computing, by its text; None where that is nothing."""
+    nodes = list(nodes_in(function))
+    defined = {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    made = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    made -= {p.arg for n in nodes if isinstance(n, ast.arguments) for p in (*n.args, *n.kwonlyargs)}
+    made -= _may_be_given(function)
+    for node in nodes:
+        match node:
+            case ast.Global() | ast.Nonlocal() | ast.Yield() | ast.YieldFrom() | ast.Await() | ast.Delete():
+                return f"`{ast.unparse(node)}` does more than compute"
+            case ast.Attribute(ctx=ast.Store()):
+                return f"`{ast.unparse(node)}` is stored to"
+            case ast.Subscript(value=owner, ctx=ast.Store()) if _root(owner) not in made:
+                return f"`{ast.unparse(owner)}` is not made in the function, which stores to it"
+            case ast.AugAssign(target=ast.Name(id=changed)) if changed not in made:
+                return f"`{changed}` is changed in place"
+            case ast.Call(func=called, args=given) if not _computes(facts, called, given, defined, made):
+                return f"`{ast.unparse(called)}` may do more than compute"
+            case _:
+                pass
+    return None
+
+
+def _may_be_given(function: ast.FunctionDef) -> set[str]:
+    """The names that may stand for something that the function did not make: bound to a name, or to a part of one."""
+    plain = (ast.Name, ast.Attribute, ast.Subscript, ast.Starred)
+    bindings = [(t, n.value) for n in nodes_in(function) if isinstance(n, ast.Assign) for t in n.targets]
+    bindings += [(n.target, n.iter) for n in nodes_in(function) if isinstance(n, (ast.For, ast.comprehension))]
+    given = (target for target, value in bindings if isinstance(value, plain))
+    return {n.id for target in given for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def _computes(facts: FunctionFacts, called: ast.expr, given: list[ast.expr], defined: set[str], made: set[str]) -> bool:
+    """Is a call one of NumPy or Python that changes nothing but what was made in the function?"""
+    name = qualified(facts, called) or ""
+    if name.startswith(_CALLED):
+        last = name.rpartition(".")[2]
+        return last not in _FILES and (last not in _INTO or (bool(given) and _root(given[0]) in made))
+    if isinstance(called, ast.Name):
+        return called.id in defined or (called.id in _PURE and name in ("", f"builtins.{called.id}"))
+    if not isinstance(called, ast.Attribute) or called.attr not in _READS:
+        return False
+    return called.attr not in _CHANGES or _root(called.value) in made
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
