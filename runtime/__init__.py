@@ -34,11 +34,10 @@ A branch on a tensor becomes `select`, whose sides are computed both, while comp
 
 A function that only NumPy or plain Python can compute, and that gives an array of known size, is called by the graph::
 
-    def spans(shape, rate): ...               ->  @on_host(lambda shape, *_, **__: shape, torch.bool)
-                                                  def spans(shape, rate): ...
+    mask = spans((b, n), rate)                ->  mask = on_host((b, n), torch.bool, spans, (b, n), rate)
 
-In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)` is `f(*args)` and `later(f, *args)` is
-`f(*args)`. The result of `emit` is always None.
+In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)`, `later(f, *args)` and
+`on_host(size, dtype, f, *args)` are `f(*args)`. The result of `emit` is always None.
 """
 
 from .host import on_host

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from . import mechanism
 
-F = TypeVar("F", bound=Callable[..., Any])
 
+def on_host(size: Sequence[int], dtype: torch.dtype, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, which gives a NumPy array of this size and of the NumPy counterpart of `dtype`.
 
-def on_host(size: Callable[..., Sequence[int]], dtype: torch.dtype) -> Callable[[F], F]:
-    """Decorates a function that gives a NumPy array of `size(*args, **kwargs)` and of the NumPy counterpart of `dtype`.
-
-    In plain Python its calls stay as they are. While `torch.compile` traces, a call becomes a node of the graph, which
-    calls the function each time the graph runs, in the order of the program: random numbers, exceptions and warnings
-    are those of plain Python. No gradients flow through it. A result of another size or dtype raises RuntimeError.
-    What `emit` cannot carry as an argument breaks the graph, as the call without the decorator did.
+    While `torch.compile` traces, the call becomes a node of the graph, which calls the function each time the graph
+    runs, in the order of the program: random numbers, exceptions and warnings are those of plain Python. No gradients
+    flow through it. There, a result of another size or dtype raises RuntimeError. What `emit` cannot carry as an
+    argument breaks the graph, as the plain call does.
     """
-
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not torch.compiler.is_dynamo_compiling():
-                return function(*args, **kwargs)
-            return _traced(function, size, dtype, args, kwargs)
-
-        return call  # type: ignore[return-value]
-
-    return decorate
-
-
-def _traced(
-    function: Callable[..., Any],
-    size: Callable[..., Sequence[int]],
-    dtype: torch.dtype,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
+    if not torch.compiler.is_dynamo_compiling():
+        return function(*args, **kwargs)
     site = tensors = numbers = None
     if mechanism.available:
         from torch._dynamo.comptime import comptime
@@ -49,4 +28,7 @@ def _traced(
     if site is None:
         return function(*args, **kwargs)
     given = tensors or (torch.empty(0, device="cpu"),)
-    return mechanism.host_operator(site, given, numbers, list(size(*args, **kwargs)), dtype).numpy()
+    return mechanism.host_operator(site, given, numbers, list(size), dtype).numpy()
+
+
+mechanism.hide(on_host.__code__)

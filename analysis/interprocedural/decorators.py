@@ -25,7 +25,7 @@ OPAQUE = frozenset({
     "torch.library.custom_op", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
     "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
     "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
-    "torch._dynamo.decorators.leaf_function", "graphmend.runtime.on_host",
+    "torch._dynamo.decorators.leaf_function",
 })  # fmt: skip
 #: those of them that ask something of arguments and results, with the name by which rules know their calls
 OPAQUE_CALLS = {

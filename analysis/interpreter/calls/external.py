@@ -34,6 +34,9 @@ _CALLS_ITS_ARGUMENT = frozenset({"torch.utils.checkpoint.checkpoint"})
 _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 
 
+#: calls its third argument with those behind it, as one node of the graph
+_ON_HOST = "graphmend.runtime.on_host"
+
 #: chooses between what two functions give
 _SELECTS = "graphmend.runtime.select"
 
@@ -105,6 +108,12 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if name in _CALLS_ITS_ARGUMENT and args:
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return w.apply(args[0], args[1:], passed, node)
+    if name == _ON_HOST and len(args) > 2:
+        w.silent += 1
+        try:
+            return w.apply(args[2], args[3:], keywords, node)
+        finally:
+            w.silent -= 1
     if name == _SELECTS and len(args) == 3:
         # while tracing both functions are called, and where their results agree a new tensor is selected
         return join(w.apply(args[1], (), {}, node), w.apply(args[2], (), {}, node))

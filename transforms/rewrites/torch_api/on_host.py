@@ -8,32 +8,36 @@ Before:
             mask[row, np.random.choice(length, int(rate * length), replace=False)] = True
         return mask
 
+    mask = spans((count, length), rate=0.5)
+
 After:
-    @on_host(lambda shape, *_, **__: shape, torch.bool)
-    def spans(shape, rate):
-        ...
+    mask = on_host((count, length), torch.bool, spans, (count, length), rate=0.5)
 
 Legal when:
     the function is of the module's top level, and gives nothing but one array that `np.zeros` or the like makes in it,
     of a size that its parameters say; it calls NumPy, Python's own functions and methods that read tensors, and changes
-    nothing but what it makes.
+    nothing but what it makes. The file calls it by its name, with arguments that say the size twice as well as once.
 
 Differs in:
-    nothing: plain Python calls the function as before, and a graph calls it each time it runs. What it draws from the
-    generators of NumPy and Python comes in the order of the program.
+    nothing in plain Python, which calls the function as before. A graph calls it each time it runs, and what it draws
+    comes from the generators of NumPy and Python then; TorchDynamo draws what it traces of it from torch's (2.13).
+    So `graphmend run`, which leaves alone what a compiled program answers, makes it with `--accept random` only.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.span import Span
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -57,6 +61,8 @@ _PURE = frozenset(
     "abs all any bool divmod enumerate filter float int isinstance len list map max min next pow range reversed round "
     "set sorted str sum tuple zip dict ValueError TypeError RuntimeError IndexError AssertionError".split()
 )
+_DRAWS = ("numpy.random.", "random.")
+_REDRAWN = "once compiled, its random numbers are those of plain Python, and no longer drawn from torch's generator"
 _CALLED = ("numpy.", "math.", "random.")
 #: functions of NumPy that change their first argument, and those that read and write files
 _INTO = frozenset("put put_along_axis place putmask copyto fill_diagonal shuffle".split())
@@ -75,17 +81,78 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"the size of `{result}` is not known from the parameters of `{function.name}`")
     if (reason := _does_more(facts, function)) is not None:
         return refuse(NAME, reason)
-    imports = Imports(facts)
-    host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
-    text = f"@{host}({size}, {imports.name(f'torch.{dtype}')})\n"
-    place = Span(function.lineno, 0, function.lineno, 0)
-    return offer(
-        NAME,
-        "call the function from the graph (graphmend.runtime)",
-        facts,
-        lambda: [*imports.edits(), TextEdit(place, text)],
-        [],
+    calls = list(_calls(facts, function.name))
+    sizes = [_at_call(facts, function, call, size) for _, call in calls]
+    if not calls or None in sizes:
+        return refuse(NAME, f"not every call of `{function.name}` says the size of its result by names and numbers")
+
+    def make() -> list[TextEdit]:
+        edits: list[TextEdit] = []
+        for (caller, call), at in zip(calls, sizes, strict=True):
+            imports = Imports(facts.within(caller))
+            host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
+            first = _first(facts, call)
+            text = f"{at}, {imports.name(f'torch.{dtype}')}, {function.name}, "
+            edits += [replace_expression(facts.source, call.func, host)]
+            edits += [TextEdit(Span(first.line, first.column, first.line, first.column), text), *imports.edits()]
+        return list(dict.fromkeys(edits))
+
+    draws = any(
+        (qualified(facts, n) or "").startswith(_DRAWS) for n in nodes_in(function) if isinstance(n, ast.Attribute)
     )
+    differences = [Difference("random", _REDRAWN)] if draws else []
+    fix = offer(NAME, "call the function from the graph (graphmend.runtime)", facts, make, differences)
+    return replace(fix, redraws=draws)
+
+
+def _calls(facts: FunctionFacts, name: str) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ast.Call]]:
+    """The calls of a function of the top level by its name, and the functions that they stand in."""
+    tree = facts.source.tree
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inner = (
+        {n for f in nodes_in(tree) if isinstance(f, definitions) for n in nodes_in(f) if n is not f} if tree else set()
+    )
+    for caller in nodes_in(tree) if tree is not None else ():
+        if isinstance(caller, definitions) and caller not in inner and name not in locals_of(caller):
+            for call in nodes_in(caller):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name:
+                    yield caller, call
+
+
+def _first(facts: FunctionFacts, call: ast.Call) -> Span:
+    """The first argument of a call."""
+    parts: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    return min(map(facts.source.span, parts))
+
+
+def _at_call(facts: FunctionFacts, function: ast.FunctionDef, call: ast.Call, size: str) -> str | None:
+    """The size at a call; None where its text would be evaluated twice, or is not there."""
+    names = [p.arg for p in function.args.args]
+    given = dict(zip(names, call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
+    if "" in given or any(isinstance(a, ast.Starred) for a in call.args) or len(call.args) > len(names):
+        return None
+    head = facts.source.segment(facts.source.span(call)).partition("(")
+    if head[0].strip() != function.name or (
+        head[2][:1] == "(" and not isinstance((*call.args, *call.keywords)[0], ast.Tuple)
+    ):
+        return None
+    plain = (ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Subscript, ast.Load)
+    written = ast.parse(size, mode="eval").body
+    texts: dict[str, str] = {}
+    for node in ast.walk(written):
+        if isinstance(node, ast.Name) and node.id != "len":
+            argument = given.get(node.id, _default(function, node.id))
+            if argument is None or not all(isinstance(n, plain) for n in ast.walk(argument)):
+                return None
+            texts[node.id] = ast.unparse(argument)
+    return ast.unparse(_Written(texts).visit(written))
+
+
+def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:
+    """The default of a parameter, where it is a constant."""
+    names = [p.arg for p in function.args.args][len(function.args.args) - len(function.args.defaults) :]
+    default = dict(zip(names, function.args.defaults, strict=True)).get(name)
+    return default if isinstance(default, ast.Constant) else None
 
 
 def _around(facts: FunctionFacts) -> ast.FunctionDef | None:
@@ -133,7 +200,7 @@ def _made(facts: FunctionFacts, function: ast.FunctionDef) -> tuple[str, ast.exp
 
 
 def _size(function: ast.FunctionDef, shape: ast.expr) -> str | None:
-    """A function of the same parameters that gives the size; None where they do not say it alone."""
+    """The size in terms of the parameters; None where they do not say it alone."""
     parameters = [p.arg for p in (*function.args.args, *function.args.kwonlyargs)]
     bound = [n.id for n in nodes_in(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     unpacked: dict[str, str] = {}
@@ -150,14 +217,9 @@ def _size(function: ast.FunctionDef, shape: ast.expr) -> str | None:
         return None
     written = _Written(unpacked).visit(ast.parse(ast.unparse(shape), mode="eval").body)
     needed = {n.id for n in ast.walk(written) if isinstance(n, ast.Name)} - {"len"}
-    positional = [p.arg for p in function.args.args]
-    first = positional[: max((positional.index(n) + 1 for n in needed if n in positional), default=0)]
-    if not needed or not needed <= {*first} or not needed.isdisjoint(bound):
+    if not needed <= {*parameters} or not needed.isdisjoint(bound):
         return None
-    rest = ["*_"] if len(positional) > len(first) else []
-    more = ["**__"] if len(parameters) > len(first) else []
-    size = ast.unparse(written) if isinstance(written, (ast.Tuple, ast.Name)) else f"({ast.unparse(written)},)"
-    return f"lambda {', '.join([*first, *rest, *more])}: {size}"
+    return ast.unparse(written if isinstance(written, (ast.Tuple, ast.Name)) else ast.Tuple([written], ast.Load()))
 
 
 #: what a size may be computed with
