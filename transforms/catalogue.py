@@ -58,6 +58,7 @@ from graphmend.transforms.rewrites.output import (
 )
 from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, make_once, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
+    as_operators,
     computed_index,
     counter_buffer,
     keep_tensor,
@@ -182,6 +183,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             order_by_key.rewrite,
             by_key.rewrite,
             *_TESTS,
+            as_operators.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,

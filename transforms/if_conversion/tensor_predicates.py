@@ -257,6 +257,16 @@ class Predicates:
             self.always(items.elts[1:])
             sign = " | " if which == "any" else " & "
             return sign.join(self.operand(e, replace) for e in items.elts)
+        if method(self.facts, items, "tolist"):
+            assert isinstance(items, ast.Call)
+            assert isinstance(items.func, ast.Attribute)
+            listed = self.facts.value(items.func.value)
+            if not isinstance(listed, Tensor) or listed.rank not in (1, None):
+                raise NotATensorError(f"what `{which}` runs over is not known to hold numbers alone")
+            if listed.rank is None:
+                says = f"`{ast.unparse(items.func.value)}` is taken to have one dimension"
+                self.differences.append(Difference("shape", says))
+            return f"{self.code.operand(items.func.value, replace)}.{which}()"
         value = self.facts.value(items)
         if isinstance(value, Tensor) and not value.ndarray and value.rank != 0:
             if value.rank != 1:

@@ -160,7 +160,8 @@ def _is_number(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 def _is_path(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
+    """Is it a name, or an attribute or an entry of one that is written out?"""
+    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
         node = node.value
     return isinstance(node, ast.Name)
 

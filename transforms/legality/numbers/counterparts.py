@@ -192,6 +192,8 @@ def _close(call: ast.Call, dtype: Hashable) -> Result | None:
 def of_numpy(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     """`np.sqrt(s)` and its like, which give a double for a number, or for a whole one perhaps a whole one."""
     kind = dtype_kind(dtype)
+    if last in _BOUNDED:
+        return _clamped(call, last, dtype)
     if last not in NUMPY or len(call.args) != 1 or call.keywords or kind not in ("int", "float"):
         return None
     if last in _KEEPING and kind != "float":
@@ -205,6 +207,21 @@ def of_numpy(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
         found.append(Difference("output", f"`{ast.unparse(call.func)}` no longer warns outside its domain"))
     result = "bool" if last.startswith("is") else dtype if kind == "float" else "float32"
     return Result(result, tuple(found), Counterpart(call.args[0], "", name), dtype != "float64")
+
+
+#: they give the bound where it is passed, and NaN for NaN, as `clamp` does
+_BOUNDED = {"maximum": ("min",), "minimum": ("max",), "clip": ("min", "max")}
+
+
+def _clamped(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
+    """`np.maximum(s, 0.5)`, `np.clip(s, 0.1, 1.0)`, of a float and numbers that are written out."""
+    bounds = [constant(argument) for argument in call.args[1:]]
+    plain = [b for b in bounds if isinstance(b, (int, float)) and not isinstance(b, bool)]
+    if dtype_kind(dtype) != "float" or call.keywords or len(plain) != len(bounds) or len(plain) != len(_BOUNDED[last]):
+        return None
+    given = ", ".join(f"{name}={bound!r}" for name, bound in zip(_BOUNDED[last], plain, strict=True))
+    found = () if dtype == "float64" else (PRECISION,)
+    return Result(dtype, found, Counterpart(call.args[0], f".clamp({given})"), dtype != "float64")
 
 
 #: what makes a tensor of numbers, in which 0-d tensors may stand among them; with the dtype that it always gives

@@ -108,6 +108,11 @@ FORMULAS = {
         (_ADDED,),
         of_tensors="{input}.addcmul({other}, {alpha}, value=-1)",
     ),
+    "nan_to_num": Formula(
+        "input nan posinf neginf",
+        "nan",
+        "torch.where({input}.isnan(), {nan}, {input}.nan_to_num())",
+    ),
     "addcmul": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,)
     ),

@@ -95,7 +95,8 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         values = display.values
     else:
         keys, values = list(range(len(display.elts))), display.elts
-        if called is None or any(isinstance(value, ast.Starred) for value in values):
+        functions = all(isinstance(v, ast.Lambda) or _lasts(facts, v) for v in values)
+        if (called is None and not functions) or any(isinstance(value, ast.Starred) for value in values):
             raise _UnknownTableError(f"`{ast.unparse(looked.table)}` is a list of values, or of unknown length")
     if not 1 < len(keys) <= _MOST or not all(isinstance(key, (int, float)) for key in keys):
         raise _UnknownTableError(f"the keys of `{ast.unparse(looked.table)}` are not known, or too many")

@@ -200,7 +200,7 @@ class _Emitting:
             return self.predicates.code.text(call, {asked: f"{condition} & {self.predicates.operand(asked)}"})
         call = _written(self.facts, call)
         if attributed(self.facts, call):
-            raise NotATensorError(ATTRIBUTED.says)
+            self.predicates.differences.append(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
         code = self.predicates.code
         named = [k.value for k in call.keywords]

@@ -248,15 +248,20 @@ def _later(facts: FunctionFacts, found: Sliced, reduced: _Reduced, differences: 
 
 
 def _behind(facts: FunctionFacts, found: Sliced, tensor: str, differences: list[Difference]) -> Fix:
-    """The part as rows of `tensor` that a mask picks."""
+    """The part as rows of `tensor` that a mask picks, or as those at known distances from its begin."""
+    width = width_of(facts, found.part)
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
+        if width is not None:
+            window = _window(facts, imports, found._replace(dim=0), width)
+            return [*imports.edits(), replace_expression(facts.source, found.node, f"{tensor}[{window}]")]
         mask, named = _named(facts, _mask(facts, imports, found, line=True))
         return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    seen = _copied(facts, found)
-    return offer(NAME, "pick by positions instead of by a slice", facts, make, [*differences, *seen])
+    ends = [] if width is None else [_END, _SHORT]
+    every = [*differences, *ends, *_copied(facts, found)]
+    return offer(NAME, "pick by positions instead of by a slice", facts, make, every)
 
 
 def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) -> Fix | Refusal:
