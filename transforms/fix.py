@@ -97,6 +97,8 @@ class Fix:
     """What is left of the break is a size that nothing needs to know while tracing: none where sizes are captured."""
     prepares: bool = False
     """It only gives code the form that other mends are about, and is made along with them or not at all."""
+    computes_more: bool = False
+    """More is computed than where a program keeps sizes that tensors decide in its graphs."""
     redraws: bool = False
     """Compiled code draws the random numbers of plain Python, where it drew others before."""
 

@@ -84,6 +84,8 @@ class Permitted:
                 withheld = f"unsafe: {answer.reason}"
             elif answer.silences and (self._prefer_runtime or place.finding.code == "GM201"):
                 withheld = "would lose output"
+            elif answer.computes_more and self._prefer_runtime:
+                withheld = "would compute more than the graph does that keeps the size"
             elif answer.redraws and answer.applicability == "unsafe" and self._prefer_runtime:
                 withheld = "would draw other numbers than the compiled program does; `--accept random` permits it"
             elif place.facts is not None and (reason := self._refused.get(_mark(place.finding, answer, place.facts))):

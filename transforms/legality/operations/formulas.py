@@ -37,6 +37,9 @@ _DIFFERENCE = "({input} - {target})"
 _ORDERED = "{input}.flatten().sort().values"
 #: how many different numbers there are: those that differ from the one in front of them, in order, and the first
 DISTINCT = f"(({_ORDERED}[1:] != {_ORDERED}[:-1]).sum() + min({{input}}.numel(), 1))"
+#: the same of those that follow on one another, in the order of the tensor's elements
+_IN_LINE = "{input}.flatten()"
+RUNS = f"(({_IN_LINE}[1:] != {_IN_LINE}[:-1]).sum() + min({{input}}.numel(), 1))"
 
 FORMULAS = {
     "leaky_relu": Formula(

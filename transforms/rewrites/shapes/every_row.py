@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
@@ -80,7 +81,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         text, kept = region.text(imports)
         return [*imports.edits(), replace_statements(facts.source, region.old, text, *kept)]
 
-    return offer(NAME, "compute every row under the mask", facts, make, region.differences)
+    fix = offer(NAME, "compute every row under the mask", facts, make, region.differences)
+    return replace(fix, computes_more=region.computes_more)
 
 
 class _Region:
@@ -121,8 +123,8 @@ class _Region:
             self._no_more_guarded(behind[len(self.old) - 1 :])
         if not self._stores:
             raise NotByRowsError("what is computed of the rows is not stored at their positions")
-        if self._flattened and not self._asked:  # where sizes are captured, fewer rows are computed
-            raise NotByRowsError(f"`{ast.unparse(next(iter(self._flattened)))}` picks more than rows")
+        self.computes_more = bool(self._flattened) and not self._asked
+        """Are only some rows computed where sizes are captured?"""
         self._check()
         if blockers := effects(facts, *self._values):
             raise NotByRowsError(blockers[0])

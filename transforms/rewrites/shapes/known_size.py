@@ -44,7 +44,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.operations.formulas import DISTINCT
+from graphmend.transforms.legality.operations.formulas import DISTINCT, RUNS
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
@@ -337,8 +337,9 @@ def _under_one_mask(facts: FunctionFacts, parts: list[ast.expr]) -> tuple[ast.ex
 
 
 def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.unique(n).numel()`: how many different ones there are."""
-    call = called(facts, _call(facts), "torch.unique") or method(facts, _call(facts), "unique")
+    """`torch.unique(n).numel()`: how many different ones there are; `torch.unique_consecutive`: in a line."""
+    runs = called(facts, _call(facts), "torch.unique_consecutive") or method(facts, _call(facts), "unique_consecutive")
+    call = runs or called(facts, _call(facts), "torch.unique") or method(facts, _call(facts), "unique")
     if call is None or call.keywords or len(call.args) > 1:
         return None
     tensor = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -361,7 +362,7 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
         raise NeedsPythonNumberError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
     uses = ScalarUses(facts, "int64")
     uses.follow(whole)
-    return whole, DISTINCT.format(input=code.operand(tensor)), uses.differences
+    return whole, (RUNS if runs is not None else DISTINCT).format(input=code.operand(tensor)), uses.differences
 
 
 #: what the size is called, by the function whose result it is
