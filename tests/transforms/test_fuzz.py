@@ -45,6 +45,10 @@ def offered(source: Source) -> Iterator[tuple[Finding, Fix, tuple[TextEdit, ...]
                     yield finding, fix, fix.edits()
 
 
+#: rewrites that change the calls of the function that a finding is in
+AT_CALLS = {"on_host"}
+
+
 @pytest.mark.many
 def test_offered_mends_of_real_files(real_files: list[Path]) -> None:
     chance, looked_at = random.Random(MENDS), 0
@@ -56,7 +60,8 @@ def test_offered_mends_of_real_files(real_files: list[Path]) -> None:
             about = f"{path}:{finding.span.line} {finding.code} {fix.rewrite}"
             assert mended.tree is not None, about
             assert mended.text != source.text, about
-            assert others(mended, finding.function) == others(source, finding.function), about
+            if fix.rewrite not in AT_CALLS:
+                assert others(mended, finding.function) == others(source, finding.function), about
             looked_at += 1
         if looked_at > before:
             once = mend_all(source, unsafe=True).source

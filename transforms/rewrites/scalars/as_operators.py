@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NAME = "as_operators"
 
 
-@asks("effects", "numbers", any_value=True)
+@asks("effects", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = (facts.node, *facts.ancestors(facts.node))
     call = next((c for n in around if isinstance(n, ast.expr) and (c := called(facts, n, "builtins.divmod"))), None)

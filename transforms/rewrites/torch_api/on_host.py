@@ -86,15 +86,19 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not calls or None in sizes:
         return refuse(NAME, f"not every call of `{function.name}` says the size of its result by names and numbers")
 
+    spelled: list[tuple[Imports, str, str]] = []
+    for caller, _ in calls:
+        imports = Imports(facts.within(caller))
+        host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
+        spelled.append((imports, host, imports.name(f"torch.{dtype}")))
+
     def make() -> list[TextEdit]:
         edits: list[TextEdit] = []
-        for (caller, call), at in zip(calls, sizes, strict=True):
-            imports = Imports(facts.within(caller))
-            host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
+        for (_, call), at, (imports, host, of) in zip(calls, sizes, spelled, strict=True):
             first = _first(facts, call)
-            text = f"{at}, {imports.name(f'torch.{dtype}')}, {function.name}, "
-            edits += [replace_expression(facts.source, call.func, host)]
-            edits += [TextEdit(Span(first.line, first.column, first.line, first.column), text), *imports.edits()]
+            edits.append(replace_expression(facts.source, call.func, host))
+            place = Span(first.line, first.column, first.line, first.column)
+            edits += [TextEdit(place, f"{at}, {of}, {function.name}, "), *imports.edits()]
         return list(dict.fromkeys(edits))
 
     draws = any(
