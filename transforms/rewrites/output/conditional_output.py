@@ -37,7 +37,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
-from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
+from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed, attributed_inside
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -66,7 +66,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     predicates = Predicates(facts, imports)
     try:
         test = predicates.all_of(tests)
-        text, rest = _Emitting(facts, predicates, statement).converted([*statement.orelse, *behind], test)
+        text, rest = _Emitting(finding, facts, predicates, statement).converted([*statement.orelse, *behind], test)
         if static:  # what is known while tracing stays a branch
             head = " and ".join(predicates.code.operand(s) for s in static)
             text = f"if {head}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
@@ -153,8 +153,8 @@ def _written(facts: FunctionFacts, call: ast.Call) -> ast.Call:
 class _Emitting:
     """Writes the output of a branch without the branch."""
 
-    def __init__(self, facts: FunctionFacts, predicates: Predicates, branch: ast.If) -> None:
-        self.facts, self.predicates, self.branch = facts, predicates, branch
+    def __init__(self, finding: Finding, facts: FunctionFacts, predicates: Predicates, branch: ast.If) -> None:
+        self.finding, self.facts, self.predicates, self.branch = finding, facts, predicates, branch
         self.emit = predicates.imports.name(f"{_RUNTIME}.emit_if", _RUNTIME)
         self.lines: list[str] = []
 
@@ -200,6 +200,8 @@ class _Emitting:
             return self.predicates.code.text(call, {asked: f"{condition} & {self.predicates.operand(asked)}"})
         call = _written(self.facts, call)
         if attributed(self.facts, call):
+            if not attributed_inside(self.finding, self.facts, call):
+                raise NotATensorError(ATTRIBUTED.says)
             self.predicates.differences.append(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
         code = self.predicates.code

@@ -29,6 +29,7 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance, class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.compile_site import site_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
@@ -42,7 +43,7 @@ from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_on
 from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
-from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -166,6 +167,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), *hoisted, replace_expression(facts.source, call, new)]
 
     if attributed(facts, call):
+        if not attributed_inside(finding, facts, call):
+            return show(NAME, _TITLE, facts, make, ATTRIBUTED.says)
         differences.append(ATTRIBUTED)
     title = _TITLE if finding.code in OUTPUT else "make the call from inside the graph (graphmend.runtime)"
     return offer(NAME, title, facts, make, differences)
@@ -270,6 +273,26 @@ def attributed(facts: FunctionFacts, call: ast.Call) -> bool:
         (k.value for k in call.keywords if k.arg == "stacklevel"), call.args[2] if len(call.args) > 2 else None
     )
     return level is not None and constant(level) != 1
+
+
+@answers("context")
+def attributed_inside(finding: Finding, facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is the caller that `stacklevel` attributes a warning to traced as well, as far as is in sight? That of the
+    compiled function itself is not.
+    """
+    level = next((k.value for k in call.keywords if k.arg == "stacklevel"), call.args[2:3])
+    site, function = site_of(finding, facts), facts.function
+    if constant(level[0] if isinstance(level, list) else level) != 2 or function.name in ("forward", "__call__"):
+        return False
+    if site is None or not any(True for _ in facts.calls()):
+        return False
+    given = site.node.args if isinstance(site.node, ast.Call) else []
+    decorates = any(n is site.node for decorator in function.decorator_list for n in nodes_in(decorator))
+    return not decorates and not any(_names(n, function.name) for a in given for n in nodes_in(a))
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
 
 
 def _carried(facts: FunctionFacts, node: ast.expr) -> bool:
