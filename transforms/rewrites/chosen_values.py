@@ -90,7 +90,11 @@ def bound_by(facts: FunctionFacts, statement: ast.If) -> tuple[Tree, set[ast.stm
                 values |= given
         return Leaf({name: values.get(name) or _before(facts, statement, name) for name in sorted(wanted)})
 
-    return Fork(statement.test, side(statement.body), side(statement.orelse)), taken
+    tree = Fork(statement.test, side(statement.body), side(statement.orelse))
+    for bound in (n for n in nodes_in(statement) if isinstance(n, ast.stmt) and n not in taken):
+        if (deeper := wanted & (_given(bound) or {}).keys()) != set():
+            raise NotLateError(f"`{min(deeper)}` is bound in a branch within a side that does more")
+    return tree, taken
 
 
 def _python_names(facts: FunctionFacts, statement: ast.If) -> set[str]:

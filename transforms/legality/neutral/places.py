@@ -13,7 +13,7 @@ from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients import carries, lost
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import SCOPES, Binding, binding
 from graphmend.transforms.legality.neutral.elements import Element, number
@@ -361,4 +361,5 @@ def _copies(facts: FunctionFacts, tensor: ast.expr) -> list[Difference]:
     found = [shape, raises, Difference("strides", f"`{shortened(tensor)}` becomes dense memory under any mask")]
     if not shares(facts, tensor).fresh:
         found.append(Difference("aliasing", f"`{shortened(tensor)}` is a copy under any mask"))
+        found += lost(facts, facts.statement, "a copy that any mask makes has no gradient history", tensor)
     return found

@@ -33,7 +33,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import lost, recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
 from graphmend.transforms.legality.memory import outlived
 from graphmend.transforms.legality.rows.masked_elements import (
@@ -79,6 +79,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
     differences = [Difference("aliasing", f"`{name}` is a copy even where the mask picks nothing") for name in copied]
+    for name in copied:
+        says = f"`{name}` has no gradient history even where the mask picks nothing"
+        differences += lost(facts, statement, says)
     for store in stores:
         differences += _always(facts, statement, store, mask, copied)
     roots = dict.fromkeys(n for s in stores for n in _written(s) if n not in copied)
