@@ -56,12 +56,9 @@ class Host(ProgramView, Protocol):
     def enter(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         """The value of a call of a function whose source is available."""
 
-    def driven_attribute(self, info: ClassInfo, name: str) -> Value:
-        """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
-
-    def option(self, info: ClassInfo, name: str) -> Value:
-        """The flag, name or None that driver code gives all instances of a class for good, in traced code; UNKNOWN
-        where it does not."""
+    def driven_attribute(self, info: ClassInfo, name: str, *, for_good: bool = False) -> Value:
+        """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not.
+        With `for_good` a flag, name or None that it gives them all, and that nothing changes later."""
 
     def driven_variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code made a global, in traced code; UNKNOWN where it did not."""

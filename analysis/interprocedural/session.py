@@ -90,14 +90,9 @@ class AnalysisSession(ProgramContext):
         self.in_sight = CallsInSight(self, self.driven, callers)
         return self.driven
 
-    def driven_attribute(self, info: ClassInfo, name: str) -> Value:
+    def driven_attribute(self, info: ClassInfo, name: str, *, for_good: bool = False) -> Value:
         """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
-        return self.in_sight.attribute(info, name) if self.stack.traced else UNKNOWN
-
-    def option(self, info: ClassInfo, name: str) -> Value:
-        """The flag, name or None that driver code gives all instances of a class for good, in traced code; UNKNOWN
-        where it does not."""
-        return self.in_sight.option(info, name) if self.stack.traced else UNKNOWN
+        return self.in_sight.attribute(info, name, for_good) if self.stack.traced else UNKNOWN
 
     def driven_variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code made a global, in traced code; UNKNOWN where it did not."""

@@ -58,21 +58,22 @@ class CallsInSight:
             elif name in rest and isinstance(value := self._joined(name, atoms), Container):
                 env[name] = value
 
-    def attribute(self, info: ClassInfo, name: str) -> Value:
-        """What driver code makes an attribute of the instances of a class; UNKNOWN where it does not."""
+    def attribute(self, info: ClassInfo, name: str, for_good: bool = False) -> Value:
+        """What driver code makes an attribute of the instances of a class; UNKNOWN where it does not. With `for_good`
+        the flag, name or None that it is in every instance."""
         if self._driven is None:
             return UNKNOWN
+        if for_good:
+            return self._option(self._driven, info, name)
         made = as_join(self._driven.attribute(info, name), {}, self._session)
         if made is not UNKNOWN or self._callers == "anyone":
             return made
         return self._joined(f"self.{name}", self._driven.later(info, name))
 
-    def option(self, info: ClassInfo, name: str) -> Value:
+    def _option(self, driven: Driven, info: ClassInfo, name: str) -> Value:
         """The flag, name or None that an attribute is in every instance of a class that driver code makes, where only
         its `__init__` sets it; UNKNOWN where instances differ, or something may change it."""
-        if self._driven is None or self._callers != "known":
-            return UNKNOWN
-        raw = only(self._driven.attribute(info, name))
+        raw = only(driven.attribute(info, name)) if self._callers == "known" else ...
         if not isinstance(raw, (bool, str, type(None))) or not set_at_first(mro(info, self._session), name):
             return UNKNOWN
         return NONE if raw is None else Const(raw)

@@ -52,6 +52,14 @@ def method(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None
     return None
 
 
+def listed(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """The tensor of one dimension whose numbers `node` lists: `t` of `t.tolist()`."""
+    call = method(facts, node, "tolist")
+    tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+    value = facts.value(tensor) if tensor is not None else None
+    return tensor if isinstance(value, Tensor) and value.rank == 1 else None
+
+
 _MAKES = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
 
 

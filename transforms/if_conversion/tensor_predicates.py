@@ -17,7 +17,7 @@ from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, listed, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.legality.effects import effects
@@ -251,22 +251,11 @@ class Predicates:
     def _quantified(self, node: ast.Call, replace: Replace) -> str:
         """`any(...)` or `all(...)` over tests of tensors."""
         which = "any" if called(self.facts, node, "builtins.any") else "all"
-        items = node.args[0]
-        stack = self.imports.name("torch.stack")
+        items = listed(self.facts, node.args[0]) or node.args[0]
         if isinstance(items, (ast.List, ast.Tuple)) and items.elts:
             self.always(items.elts[1:])
             sign = " | " if which == "any" else " & "
             return sign.join(self.operand(e, replace) for e in items.elts)
-        if method(self.facts, items, "tolist"):
-            assert isinstance(items, ast.Call)
-            assert isinstance(items.func, ast.Attribute)
-            listed = self.facts.value(items.func.value)
-            if not isinstance(listed, Tensor) or listed.rank not in (1, None):
-                raise NotATensorError(f"what `{which}` runs over is not known to hold numbers alone")
-            if listed.rank is None:
-                says = f"`{ast.unparse(items.func.value)}` is taken to have one dimension"
-                self.differences.append(Difference("shape", says))
-            return f"{self.code.operand(items.func.value, replace)}.{which}()"
         value = self.facts.value(items)
         if isinstance(value, Tensor) and not value.ndarray and value.rank != 0:
             if value.rank != 1:
@@ -282,7 +271,7 @@ class Predicates:
         clauses = " ".join(
             f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators
         )
-        return f"{stack}([{self.of(items.elt, replace)} {clauses}]).{which}()"
+        return f"{self.imports.name('torch.stack')}([{self.of(items.elt, replace)} {clauses}]).{which}()"
 
 
 _ANOTHER_ERROR = Difference(

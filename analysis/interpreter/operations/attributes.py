@@ -169,7 +169,10 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
-    if isinstance(own, _MAY_BE_OPTION) and (option := session.option(info, name)) is not UNKNOWN:
+    if (
+        isinstance(own, _MAY_BE_OPTION)
+        and (option := session.driven_attribute(info, name, for_good=True)) is not UNKNOWN
+    ):
         return option
     if (own is None or own is UNKNOWN or isinstance(own, (ExternalInstance, Container))) and (
         made := session.driven_attribute(info, name)

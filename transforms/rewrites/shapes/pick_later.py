@@ -368,9 +368,7 @@ def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
     of = facts.value(body)
     if not isinstance(of, Tensor) or dtype_kind(of.dtype) not in ("float", "complex"):
         differences.append(Difference("exception", f"`{name}` of whole numbers no longer raises, or raises otherwise"))
-        differences.append(
-            Difference("dtype", f"where nothing is picked, `{name}` of whole numbers is of floating ones")
-        )
+        differences.append(Difference("dtype", f"`{name}` of no whole numbers at all is of floating ones"))
     for pick in picks.values():
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
     if not flat and missing_dimensions(facts, found) is None:
