@@ -94,9 +94,17 @@ return x[x.argmax()] * 2
 """)
 
 REFUSED = bodies("""
-# functions_chosen_from_a_dictionary
+# functions_chosen_from_a_dictionary_that_changes
 acts = {"relu": torch.relu, "tanh": torch.tanh}
 f = acts["relu"] if x.mean() > 0 else acts["tanh"]
+acts["relu"] = torch.neg
+return f(x)
+
+# functions_chosen_from_a_dictionary_that_is_handed_on
+acts = {"relu": torch.relu, "tanh": torch.tanh}
+f = acts["relu"] if x.mean() > 0 else acts["tanh"]
+for name in list(acts):
+    acts.update({name: torch.neg})
 return f(x)
 
 # a_bool_is_counted

@@ -17,6 +17,7 @@ from graphmend.transforms.code.liveness import locals_of, parameters, reads, wri
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.if_conversion.tensor_predicates import depends
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.outside.tables import is_entry
 from graphmend.transforms.rewrites.decided_tests import decided
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _is_python(facts: FunctionFacts, node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.Tuple):
         return all(_is_python(facts, e) for e in node.elts)
-    if not _is_path(node):
+    if not _is_path(node) and not is_entry(facts, node):
         return False
     value = facts.value(node)
     if isinstance(value, Container):
@@ -164,8 +165,7 @@ def _is_number(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 def _is_path(node: ast.expr) -> bool:
-    """Is it a name, or an attribute or an entry of one that is written out?"""
-    while isinstance(node, ast.Attribute) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
+    while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
 

@@ -38,6 +38,22 @@ def is_of_a_table(facts: FunctionFacts, function: ast.expr) -> bool:
     )
 
 
+def is_entry(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is it an entry, by a key that is written out, of a table that is written out too, and that only lookups read?"""
+    tree = facts.source.tree
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant()) if tree is not None and is_lasting(
+            name, tree
+        ):
+            scope = facts.function if name in locals_of(facts.function) else tree
+        case _:
+            return False
+    looked_up = {n.value for n in nodes_in(scope) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load)}
+    others = [n for n in nodes_in(scope) if isinstance(n, ast.Name) and n.id == name and n not in looked_up]
+    bound = [s.value for s in scope.body if isinstance(s, ast.Assign) and s.targets == others]
+    return len(bound) == 1 and isinstance(bound[0], (ast.Dict, ast.List, ast.Tuple))
+
+
 def _display(facts: FunctionFacts, table: ast.expr) -> ast.List | ast.Tuple | None:
     if isinstance(table, (ast.List, ast.Tuple)):
         return table
