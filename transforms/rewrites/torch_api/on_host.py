@@ -27,17 +27,20 @@ Differs in:
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Static
 from graphmend.analysis.syntax.span import Span
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.liveness import locals_of, writes
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -65,7 +68,12 @@ _DRAWS = ("numpy.random.", "random.")
 _REDRAWN = "once compiled, its random numbers are those of plain Python, and no longer drawn from torch's generator"
 _CALLED = ("numpy.", "math.", "random.")
 #: functions of NumPy that change their first argument, and those that read and write files
-_INTO = frozenset("put put_along_axis place putmask copyto fill_diagonal shuffle".split())
+_INTO = frozenset("put put_along_axis place putmask copyto fill_diagonal shuffle at".split())
+#: functions that give what nothing else has
+_FRESH = frozenset(
+    "zeros ones empty full zeros_like ones_like empty_like full_like arange linspace array concatenate stack vstack "
+    "hstack tile repeat where nonzero argsort sort cumsum unique int float len list sorted round abs".split()
+)
 _FILES = frozenset("save savez savez_compressed savetxt load loadtxt genfromtxt fromfile memmap open_memmap".split())
 
 
@@ -259,9 +267,9 @@ def _does_more(facts: FunctionFacts, function: ast.FunctionDef) -> str | None:
     """What a function does besides computing, by its text; None where that is nothing."""
     nodes = list(nodes_in(function))
     defined = {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
-    made = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    made -= {p.arg for n in nodes if isinstance(n, ast.arguments) for p in (*n.args, *n.kwonlyargs)}
-    made -= _may_be_given(function)
+    made = _made_names(facts, function)
+    if (read := _from_outside(facts, function)) is not None:
+        return f"`{read}` may be another one when the graph runs"
     for node in nodes:
         match node:
             case ast.Global() | ast.Nonlocal() | ast.Yield() | ast.YieldFrom() | ast.Await() | ast.Delete():
@@ -272,6 +280,8 @@ def _does_more(facts: FunctionFacts, function: ast.FunctionDef) -> str | None:
                 return f"`{ast.unparse(owner)}` is not made in the function, which stores to it"
             case ast.AugAssign(target=ast.Name(id=changed)) if changed not in made:
                 return f"`{changed}` is changed in place"
+            case ast.Call(keywords=keywords) if any(k.arg in ("out", None) for k in keywords):
+                return f"`{ast.unparse(node)}` may write to what it is given"
             case ast.Call(func=called, args=given) if not _computes(facts, called, given, defined, made):
                 return f"`{ast.unparse(called)}` may do more than compute"
             case _:
@@ -279,19 +289,66 @@ def _does_more(facts: FunctionFacts, function: ast.FunctionDef) -> str | None:
     return None
 
 
-def _may_be_given(function: ast.FunctionDef) -> set[str]:
-    """The names that may stand for something that the function did not make: bound to a name, or to a part of one."""
-    plain = (ast.Name, ast.Attribute, ast.Subscript, ast.Starred)
-    bindings = [(t, n.value) for n in nodes_in(function) if isinstance(n, ast.Assign) for t in n.targets]
-    bindings += [(n.target, n.iter) for n in nodes_in(function) if isinstance(n, (ast.For, ast.comprehension))]
-    given = (target for target, value in bindings if isinstance(value, plain))
-    return {n.id for target in given for n in ast.walk(target) if isinstance(n, ast.Name)}
+def _from_outside(facts: FunctionFacts, function: ast.FunctionDef) -> str | None:
+    """A name that a function reads of its module and that traced code may have changed, which Dynamo writes back only
+    when the graph has run: neither an import, nor a builtin, nor a number or text that is bound once.
+    """
+    tree = facts.source.tree
+    own = {n for f in nodes_in(function) if isinstance(f, (ast.FunctionDef, ast.Lambda)) for n in locals_of(f)}
+    for node in nodes_in(function):
+        if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store) or node.id in own:
+            continue
+        plain = isinstance(facts.value(node), Static) and isinstance(tree, ast.Module) and is_lasting(node.id, tree)
+        if node.id not in facts.names and not hasattr(builtins, node.id) and not plain:
+            return node.id
+    return None
+
+
+def _made_names(facts: FunctionFacts, function: ast.FunctionDef) -> set[str]:
+    """The names of what a function makes itself: arrays, lists and numbers, and parts and views of these."""
+    bound: dict[str, list[ast.expr | None]] = {}
+    for node in nodes_in(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                bound.setdefault(name, []).append(value)
+            case ast.Assign(targets=targets):
+                bound |= {name: [None] for name in writes(*targets)}
+            case ast.For(target=target) | ast.comprehension(target=target) | ast.NamedExpr(target=target):
+                bound |= {name: [None] for name in writes(target)}
+            case ast.arg(arg=name):
+                bound[name] = [None]
+    others = {name for name, values in bound.items() if None in values}
+    made = {*bound} - others
+    while gone := {n for n in made if not all(v is not None and _is_made(facts, v, made) for v in bound[n])}:
+        made -= gone
+    return made
+
+
+def _is_made(facts: FunctionFacts, value: ast.expr, made: set[str]) -> bool:
+    """Does nothing that was there before share memory with a value, if nothing does with some names?"""
+    match value:
+        case ast.Constant() | ast.List() | ast.ListComp() | ast.Dict() | ast.BinOp() | ast.Compare() | ast.UnaryOp():
+            return True
+        case ast.Call(func=called, args=given, keywords=[]):
+            name = qualified(facts, called) or ""
+            last = name.rpartition(".")[2]
+            if name.startswith("numpy.random.") or (name == f"numpy.{last}" and last in _FRESH):
+                return True
+            if isinstance(called, ast.Name) and not name.startswith("numpy."):
+                return called.id in _FRESH
+            is_method = isinstance(called, ast.Attribute) and _root(called.value) not in facts.names
+            of = getattr(called, "value", None) if is_method else next(iter(given), None)
+            return of is not None and _root(of) in made
+        case ast.Call(func=called, keywords=[ast.keyword(arg="dtype")]):
+            return (qualified(facts, called) or "").rpartition(".")[2] in _FRESH
+        case _:
+            return _root(value) in made
 
 
 def _computes(facts: FunctionFacts, called: ast.expr, given: list[ast.expr], defined: set[str], made: set[str]) -> bool:
     """Is a call one of NumPy or Python that changes nothing but what was made in the function?"""
     name = qualified(facts, called) or ""
-    if name.startswith(_CALLED):
+    if name.startswith(_CALLED) and not name.startswith("numpy.ndarray."):
         last = name.rpartition(".")[2]
         return last not in _FILES and (last not in _INTO or (bool(given) and _root(given[0]) in made))
     if isinstance(called, ast.Name):
