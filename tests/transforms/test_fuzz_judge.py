@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from fuzz_mends import judge  # noqa: E402
 from fuzz_mends.differences import unnamed  # noqa: E402
-from fuzz_mends.observe import observed  # noqa: E402
+from fuzz_mends.observe import observed, observed_nudged  # noqa: E402
 from fuzz_mends.verdict import kept_names  # noqa: E402
 
 from graphmend.transforms.fix import DIFFERENCES  # noqa: E402
@@ -61,6 +61,10 @@ PAIRS = [
     ("return x + 1", "print(1)\n    return x + 1", {"stdout"}),
     ("print(x)\n    return x + 1", "print(x.double())\n    return x + 1", {"stdout.dtype"}),
     ("print(x)\n    return x + 1", "print(x.double() * 2)\n    return x + 1", {"stdout"}),
+    ("return x * 3", "return x.bfloat16() * 3.3", {"value.dtype", "value.promoted"}),
+    ("print(x.long())\n    return x + 1", "print(x)\n    return x + 1", {"stdout.dtype"}),
+    ("return repr(x.half() * 0.1)", "return repr((x * 0.1003).half())", {"value.rounding"}),
+    ("return repr(x.half() * 0.1)", "return repr((x * 0.2).half())", {"value.data"}),
     ("return x + 1", "logging.info(1)\n    return x + 1", {"logs"}),
     ("return x + 1", "warnings.warn('1')\n    return x + 1", {"warnings"}),
     ("return x + 1", "torch.rand(1)\n    return x + 1", {"rng"}),
@@ -84,7 +88,7 @@ PAIRS = [
 @pytest.mark.parametrize(("before", "after", "expected"), PAIRS)
 def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> None:
     texts = [f"{HEAD}    {body}\n" for body in (before, after)]
-    want, got = (observed(text, "[(torch.tensor([1.0, 2.0]),)]", kept_names(texts[0]), False) for text in texts)
+    want, got = (observed(text, "[(torch.tensor([1.0, 2.0]),)]", kept_names(texts[0]), "") for text in texts)
     assert set(judge.differences(want, got)) == expected
 
 
@@ -117,6 +121,22 @@ def test_a_mend_admits_what_its_kinds_do() -> None:
     assert unnamed(["raised RuntimeError instead of nothing"], [promoted]) != []
     assert unnamed(["warnings"], [named]) == []
     assert unnamed(["stdout.dtype"], [named]) == ["stdout.dtype"]
+
+
+def test_what_a_promoted_dtype_does_to_other_values_is_covered_with_it() -> None:
+    promoted = SimpleNamespace(differences=(SimpleNamespace(kind="dtype"),))
+    seen = ["value.dtype", "value.promoted", "value.alias", "value.rounding"]
+    assert unnamed(seen, [promoted]) == []
+    assert unnamed(seen, [SimpleNamespace(differences=())]) == seen
+    assert unnamed(["value.data"], [promoted]) == ["value.data"]
+
+
+def test_a_program_that_rounding_decides_is_told_from_others() -> None:
+    unstable = "    x = (x - x + 3) * 0.1\n    return (x - x.sum() / 2) / (x - x.mean() / 3).norm() + (x.sum() - 0.6).sign()"
+    stable = "    return x * 2 - x.mean()"
+    for body, amplified in ((unstable, True), (stable, False)):
+        given = HEAD + body, "[(torch.tensor([1.0, 2.0]),)]", ()
+        assert judge.is_amplified(observed(*given, ""), observed_nudged(*given)) == amplified
 
 
 def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() -> None:

@@ -22,7 +22,13 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import said
-from graphmend.transforms.legality.numbers.as_tensors import BEYOND_DOUBLE, PRECISION, exact_in, wider
+from graphmend.transforms.legality.numbers.as_tensors import (
+    BEYOND_DOUBLE,
+    PRECISION,
+    UNORDERED,
+    exact_in,
+    wider,
+)
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -123,6 +129,7 @@ def _compared(
     wider_uses = ScalarUses(facts, wide.dtype, whole, rewrites=rewrites)
     wider_uses.follow(node)
     wider_uses.exactly()
+    wider_uses.differences += [d for d in uses.differences if d == UNORDERED]  # a cast drops what has no order
     return wide.text, wider_uses
 
 

@@ -180,11 +180,15 @@ class Predicates:
                 changes[side] = self._single(self.code.operand(side, changes))
             texts.append(changes.get(side) or self.code.operand(side, changes))
         if bind and not isinstance(right, (ast.Name, ast.Constant, ast.Attribute)):
-            name = fresh(self.facts, "middle", self.taken)
-            self.taken.append(name)
+            name = self._name("middle")
             texts[1] = f"({name} := {texts[1]})"
             replace[right] = name
         return f"{texts[0]} {_SIGNS[type(link.ops[0])]} {texts[1]}"
+
+    def _name(self, wanted: str) -> str:
+        name = fresh(self.facts, wanted, self.taken)
+        self.taken.append(name)
+        return name
 
     def _member(self, item: ast.expr, container: ast.expr, replace: Replace) -> str:
         """`item in container`."""
@@ -200,12 +204,16 @@ class Predicates:
         self.always(elements[1:])
         self.differences += number.differences if number else ()
         pieces: list[str] = []
+        plain = number.text if number else self.code.operand(item, replace)
+        first, later = plain, plain
+        if len(elements) > 1 and not plain.replace(".", "").isidentifier():  # computed once, as Python does
+            later = self._name("member")
+            first = f"({later} := {plain})"
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
-            if number is None or is_tensor(self.facts, element):
-                asked = number.text if number else self.code.operand(item, replace)
-            else:
-                asked, differences = number.compared(constant(element))
+            asked, first = first, later
+            if number is not None and not is_tensor(self.facts, element):
+                asked, differences = number._replace(text=asked).compared(constant(element))
                 self.differences += differences
             test = f"({asked} == {self.code.operand(element, replace)})"
             sides = [*([] if number else [item]), *([] if constant(element) is not None else [element])]
@@ -357,18 +365,8 @@ _ABOUT = (
     *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),
     "torch.is_tensor",
 )
-_METADATA = (
-    "shape",
-    "dtype",
-    "device",
-    "ndim",
-    "is_cuda",
-    "requires_grad",
-    "layout",
-    "size",
-    "dim",
-    "numel",
-    "is_floating_point",
+_METADATA = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout") + (
+    *("size", "dim", "numel", "is_floating_point"),
 )
 
 

@@ -100,6 +100,8 @@ class ShapeInference:
         left, right = self.of(node.left), self.of(node.right)
         if left and right:
             dtype = left.dtype if left.dtype == right.dtype else None
+            if isinstance(node.op, ast.Div) and dtype is not None:
+                dtype = promote(dtype, "float")  # whole numbers become floating ones
             return TensorType(broadcast(left.shape, right.shape), dtype, left.proven and right.proven)
         tensor, other = (left, node.right) if left else (right, node.left)
         number = self.numbers.get(other.id) if isinstance(other, ast.Name) else None

@@ -44,8 +44,9 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
     covering = KINDS[_SECTIONS.get(section, "value")] | KINDS[_SEEN.get(field, "value")]
     if section == "grads" and field == "kind":
         covering |= KINDS["zero-gradients"]
-    if field in ("rounding", "nan") and any(other.endswith(".dtype") for other in seen):
-        covering |= KINDS["dtype"]  # another dtype rounds, and writes NaN, otherwise, here or in what is stored from it
+    promoted = any(other.partition(" ")[0].endswith(".dtype") for other in seen)
+    if field == "promoted" or (promoted and field in ("rounding", "nan", "alias")):
+        covering |= KINDS["dtype"]  # another dtype rounds, wraps, writes NaN and shares memory otherwise
     if what == "warnings":  # torch warns of some operands as it refuses others
         covering |= KINDS["exception"] | (KINDS["gradients"] if "grads.raised" in seen else frozenset())
     if what.startswith("raised nothing") or what.endswith("for its dtypes"):  # one dtype may be refused, another not

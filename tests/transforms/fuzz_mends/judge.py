@@ -126,6 +126,8 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
         found = [f"{what.removesuffix('data')}nan" if what.endswith(".data") else what for what in found]
     elif any(_is_beyond(seen.get(part), _end(want)) for seen in (want, got) for part in ("inputs", "value")):
         found = [f"{what.removesuffix('data')}beyond" if what.endswith(".data") else what for what in found]
+    elif any(what.partition(" ")[0].endswith(".dtype") for what in found):
+        found = [re.sub(r"\.data\b", ".promoted", what) for what in found]
     return found
 
 
@@ -169,7 +171,7 @@ def _within(a: Any, b: Any) -> list[str]:
         return plain
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         if len(a) == 2 and all(isinstance(v, str) for v in (*a, *b)) and a[0] == b[0]:
-            return ["rounding" if _close(a[1:], b[1:], 1e-5) else "data"]
+            return ["rounding" if _close(a[1:], b[1:], 1e-5) or _rounds_in_text(a[1], b[1]) else "data"]
         return [what for x, y in zip(a, b, strict=True) for what in _within(x, y)]
     return ["kind"]
 
@@ -181,6 +183,15 @@ def _in_one_field(seen: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     return {**seen, "data": [part for number in seen["data"] for part in (number, "0.0")]}
 
 
+def _rounds_in_text(a: str, b: str) -> bool:
+    """Are these texts of the same tensors of half precision but for their last bits?"""
+    bound = next((bound for dtype, bound in _BOUNDS.items() if dtype in a), 0.0)
+    one, two = ([*re.findall(_NUMBER, text)] for text in (a, b))
+    same = re.sub(rf"{_NUMBER}|\s+", "", a) == re.sub(rf"{_NUMBER}|\s+", "", b)
+    return same and len(one) == len(two) and _close(one, two, bound)
+
+
+_NUMBER = r"-?\b\d+(?:\.\d*)?(?:e[-+]?\d+)?"
 _DTYPE = r"torch\.(?:bool|u?int\d+|b?float\d+|complex\d+)\b"
 
 
@@ -189,7 +200,19 @@ def _told_otherwise(section: str, a: Any, b: Any) -> str:
     if _coarse(a) == _coarse(b):
         return f"{section}.rounding"
     one, two = (re.sub(rf",\s+dtype={_DTYPE}|{_DTYPE}", "", _coarse(text)) for text in (a, b))
-    return f"{section}.dtype" if one == two else section
+    if one == two or _as_floats(one) == _as_floats(two):
+        return f"{section}.dtype"
+    return section
+
+
+def _as_floats(text: str) -> str:
+    """Output in which the whole numbers of tensors are written as floating ones are."""
+    return re.sub(r"(?<=\d)\.(?=[,\]) ])|\s+", "", text)
+
+
+def is_amplified(want: Seen, nudged: Seen) -> bool:
+    """Does a program itself give other values where its operations round otherwise?"""
+    return any(what.endswith((".data", ".nan")) for what in differences(want, nudged))
 
 
 def _coarse(text: Any) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 torch.set_warn_always(True)  # what torch says once in a process is said of each program
 
@@ -276,23 +277,57 @@ def inputs(text: str) -> list[tuple[Any, ...]]:
     return made
 
 
-def observed_each(texts: list[str], given: str, names: tuple[str, ...], compiled: bool) -> list[Any]:
+def observed_each(texts: list[str], given: str, names: tuple[str, ...], backend: str) -> list[Any]:
     """The same for several texts, one after the other; the name of the exception for one that cannot be loaded."""
     found: list[Any] = []
     for text in texts:
         try:
-            found.append(observed(text, given, names, compiled))
+            found.append(observed(text, given, names, backend))
         except Exception as error:
             found.append(type(error).__name__)
-        if compiled:
+        if backend:
             torch._dynamo.reset()
     return found
 
 
-def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> list[dict[str, Any]]:
-    """What is seen of a program for each of its inputs. `names` are those of the module whose values are looked at."""
+def observed(text: str, given: str, names: tuple[str, ...], backend: str) -> list[dict[str, Any]]:
+    """What is seen of a program for each of its inputs, compiled by a backend or, without one, in plain Python. `names`
+    are those of the module whose values are looked at.
+    """
     module = loaded(text)
-    function = torch.compile(module.case, backend="aot_eager") if compiled else module.case
+    return _answers(module, torch.compile(module.case, backend=backend) if backend else module.case, given, names)
+
+
+class _Nudged(TorchDispatchMode):
+    """Each floating result is off by one in its last bit, or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = torch.Generator()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        new = all(r.alias_info is None for r in func._schema.returns) and not func._schema.is_mutable
+        if not (new and isinstance(found, torch.Tensor) and found.is_floating_point()):
+            return found
+        by = torch.randint(-1, 2, found.shape, generator=self._numbers).to(found)
+        return found.add_(found.abs().mul(by).mul(torch.finfo(found.dtype).eps))
+
+
+def observed_nudged(text: str, given: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The same in plain Python, where every operation rounds otherwise."""
+    module = loaded(text)
+
+    def nudged(*arguments: Any) -> Any:
+        with _Nudged():
+            return module.case(*arguments)
+
+    return _answers(module, nudged, given, names)
+
+
+def _answers(
+    module: types.ModuleType, function: Callable[..., Any], given: str, names: tuple[str, ...]
+) -> list[dict[str, Any]]:
 
     def kept() -> dict[str, Any]:
         shown = {"observe()": module.observe()} if hasattr(module, "observe") else {}
@@ -301,7 +336,7 @@ def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> l
     found: list[dict[str, Any]] = []
     shared: list[tuple[str, str]] = []
     for i in range(len(inputs(given))):
-        if compiled:
+        if function is not module.case:
             # torch 2.13 uses a graph that writes to inputs for others that share memory otherwise: a wrong answer
             before, shared = shared, _shared(inputs(given)[i], kept())
             if shared != before:

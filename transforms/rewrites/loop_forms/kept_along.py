@@ -63,6 +63,7 @@ _EMPTY = Difference("exception", "a list that nothing was ever appended to raise
 _NOTHING = Difference("exception", "where nothing counts, stacking and a division by how many count raise no more")
 _DTYPE = Difference("dtype", "what does not count is promoted with, and whole numbers are added up as int64")
 _SUM = Difference("rounding", "a sum is made in another order")
+_LAID = Difference("strides", "a sum lies in memory in order, however what was appended does")
 _ZERO = Difference("dtype", "a sum of nothing is a tensor of zeros, not the number 0")
 
 
@@ -263,7 +264,7 @@ class _Reads:
                     raise _Refused(f"`{ast.unparse(above)}` adds whole numbers")
                 dim = "" if isinstance(value, Tensor) and value.rank == 0 else "0"
                 self._texts[above] = f"{self._stack}({node.id})[{self._kept}].sum({dim})"
-                self.differences += [_SUM, _ZERO, _EMPTY]
+                self.differences += [_SUM, _LAID, _ZERO, _EMPTY]
             case ast.If(test=test) | ast.IfExp(test=test) if test is node:
                 self._texts[node] = f"{self._kept}.any()"
                 self.differences.append(_EMPTY)
