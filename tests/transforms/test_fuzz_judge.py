@@ -132,7 +132,8 @@ def test_what_a_promoted_dtype_does_to_other_values_is_covered_with_it() -> None
 
 
 def test_a_program_that_rounding_decides_is_told_from_others() -> None:
-    unstable = "    x = (x - x + 3) * 0.1\n    return (x - x.sum() / 2) / (x - x.mean() / 3).norm() + (x.sum() - 0.6).sign()"
+    unstable = "    x = (x - x + 3) * 0.1\n"
+    unstable += "    return (x - x.sum() / 2) / (x - x.mean() / 3).norm() + (x.sum() - 0.6).sign()"
     stable = "    return x * 2 - x.mean()"
     for body, amplified in ((unstable, True), (stable, False)):
         given = HEAD + body, "[(torch.tensor([1.0, 2.0]),)]", ()

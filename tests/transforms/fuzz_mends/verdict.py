@@ -104,8 +104,8 @@ def compared(program: Program, text: Text, mode: str) -> tuple[dict[str, int], b
 
 
 def _is_of_aot(what: str) -> bool:
-    """Is this what AOTAutograd does to any graph as large? It leaves out a draw that nobody uses, and gives outputs that
-    are an input, or lie in the same memory, memory of their own (torch 2.13).
+    """Is this what AOTAutograd does to any graph as large? It leaves out a draw that nobody uses, and gives an output
+    that is an input, or shares its memory, memory of its own (torch 2.13).
     """
     return what == "rng" or what.endswith(".alias")
 
