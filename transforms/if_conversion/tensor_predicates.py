@@ -365,7 +365,8 @@ _ABOUT = (
     *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),
     "torch.is_tensor",
 )
-_METADATA = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout") + (
+_METADATA = (
+    *("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout"),
     *("size", "dim", "numel", "is_floating_point"),
 )
 
