@@ -20,7 +20,9 @@ class Settings:
 
     select: tuple[str, ...] = ("GM",)
     ignore: tuple[str, ...] = ()
-    assume_compiled: Literal["modules", "never"] = "modules"
+    assume_compiled: Literal["modules", "functions", "never"] = "modules"
+    """What counts as compiled without a call in sight: modules and what stands beside them, or also the functions of
+    files without modules that take tensors."""
     compiled: tuple[str, ...] = ()
     """Functions, classes, `Class.method`s and objects of the file that are compiled, whatever its text says."""
     torch_version: str | None = None

@@ -153,7 +153,7 @@ class TextMender:
     def _settings(self) -> Settings:
         from graphmend.analysis.settings import Settings
 
-        return Settings(torch_version=self._around.torch_version)
+        return Settings(torch_version=self._around.torch_version, assume_compiled="functions")
 
 
 class _Others:

@@ -35,6 +35,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
+from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host
 from graphmend.transforms.rewrites.loop_forms import (
     as_comprehension,
     as_loop,
@@ -90,7 +91,6 @@ from graphmend.transforms.rewrites.torch_api import (
     heap_as_sort,
     name_argument,
     numpy_form,
-    on_host,
     order_by_key,
     torch_form,
 )
@@ -201,6 +201,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM401",
         (
+            ctc_loss.rewrite,
             every_index.rewrite,
             every_value.rewrite,
             every_row.rewrite,
@@ -236,7 +237,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             guard.rewrite,
         ),
     ),
-    ("GM605", (device_context.rewrite, skip_value.rewrite)),
+    ("GM605", (ctc_loss.rewrite, device_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
     (
         "GM604",

@@ -42,9 +42,9 @@ def offered_roots(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
             if _is_offered_method(session, method):
                 evidence = f"{cls.name} is a torch.nn.Module; its {method.name} is assumed to be compiled"
                 yield Root(Function(method, bound=Instance(cls)), Region("assumed", evidence, None, alone=True))
-    if classes:
+    if classes or session.settings.assume_compiled == "functions":
         for info in _offered_functions(session, module):
-            evidence = f"{info.name} takes Tensors and stands beside modules; its callers are assumed to be compiled"
+            evidence = f"{info.name} takes Tensors; its callers are assumed to be compiled"
             yield Root(Function(info), Region("assumed", evidence, None, alone=True))
 
 

@@ -42,7 +42,7 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     found = list(compiled_roots(session, driven)) if driven is not None else []
     covered = {r.function.info for r in found}
     found += [r for r in _named(session, module) if r.function.info not in covered]
-    if session.settings.assume_compiled == "modules":
+    if session.settings.assume_compiled != "never":
         covered = {r.function.info for r in found}
         assumed = [*_forwards(session, module), *_without_forward(session, module)]
         assumed += [*_differentiated(session, module), *_densities(session, module), *offered_roots(session, module)]

@@ -47,6 +47,19 @@ def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Valu
     return value
 
 
+def is_override(session: ProgramView, info: ClassInfo, name: str) -> bool:
+    """Is an attribute where a property's setter keeps what other code puts in the place of what the property computes?
+    Nothing else gives it a value then, and an object has none as long as nobody does.
+    """
+    session.note_attribute_read(info, name)
+    chain = mro(info, session)
+    if any(name in own for c in chain for own in (c.assigned, c.registered, c.names, c.methods, c.classes)):
+        return False
+    setters = [setter for c in chain for setter in c.setters.values()]
+    kept = [(setter.parameters[-1].arg, value) for setter in setters for n, _, value in setter.assigns if n == name]
+    return bool(kept) and all(isinstance(value, ast.Name) and value.id == given for given, value in kept)
+
+
 def member_names(session: ProgramView, info: ClassInfo) -> list[str]:
     """The names of all methods and attributes of a class and its bases with available source."""
     chain = mro(info, session)

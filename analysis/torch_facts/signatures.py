@@ -51,6 +51,7 @@ SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
         "log_probs:,targets:,input_lengths~,target_lengths~,blank=,reduction=,zero_infinity=>T#d",
         _COMPOSITE,
     ),
+    "torch.nn.modules.CTCLoss": ("log_probs:,targets:,input_lengths~,target_lengths~>T#d", _COMPOSITE),
     "torch.norm": ("input:,p~=,dim=,keepdim=,out:=,dtype=>T#r", _BARE),
     "torch.Tensor.norm": ("p~=,dim=,keepdim=,dtype=>T#r", _BARE),
     "torch.autograd.Variable": ("data:=,requires_grad=,volatile=>T", _NO_INSTANCES),

@@ -38,6 +38,9 @@ best = sorted([x.mean(), y.mean()])[-1]
 return best * 2
 # x: Tensor, y: Tensor
 return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
+# x: Tensor, n: Tensor
+with torch.backends.cudnn.flags(enabled=False):
+    return nn.functional.ctc_loss(x, n, n, n)
 # x: Tensor
 return x[bool(x.all())]
 # x: Tensor, n: Tensor

@@ -17,6 +17,7 @@ from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import Enumeration, ExternalInstance, IdNumber, PartialString
 from graphmend.analysis.lattice.values import (
     BOOL,
+    FALSE,
     INT,
     NONE,
     STATIC,
@@ -34,7 +35,7 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
 )
 from graphmend.analysis.program.entities import Class, Function, Instance, Super
-from graphmend.analysis.resolution.instance_attributes import member_names
+from graphmend.analysis.resolution.instance_attributes import is_override, member_names
 from graphmend.analysis.tensors.operations import result
 
 if TYPE_CHECKING:
@@ -151,6 +152,13 @@ def _getattr(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Val
     return UNKNOWN
 
 
+def _hasattr(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    match args:
+        case (Instance(info=info), Const(value=str(name))) if is_override(w.session, info, name):
+            return FALSE
+    return BOOL
+
+
 def _next(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return element_of(w, args[0], node) if args else UNKNOWN
 
@@ -233,7 +241,7 @@ _BUILTINS: dict[str, _Builtin] = {
     "all": _truths,
     "isinstance": _always(BOOL),
     "issubclass": _always(BOOL),
-    "hasattr": _always(BOOL),
+    "hasattr": _hasattr,
     "callable": _always(BOOL),
     "getattr": _getattr,
     "next": _next,

@@ -40,6 +40,9 @@ _ON_HOST = "graphmend.runtime.on_host"
 #: chooses between what two functions give
 _SELECTS = "graphmend.runtime.select"
 
+#: gives what the function of torch does, as one node of the graph
+_IN_GRAPH = {"graphmend.runtime.ctc_loss": "torch.nn.functional.ctc_loss"}
+
 
 _WANTS_GRADIENT = "torch.Tensor.requires_grad_"
 
@@ -114,6 +117,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
             return w.apply(args[2], args[3:], keywords, node)
         finally:
             w.silent -= 1
+    if name in _IN_GRAPH:
+        return torch_call(w, _IN_GRAPH[name], None, args, keywords, node)
     if name == _SELECTS and len(args) == 3:
         # while tracing both functions are called, and where their results agree a new tensor is selected
         return join(w.apply(args[1], (), {}, node), w.apply(args[2], (), {}, node))

@@ -13,14 +13,16 @@ from graphmend.analysis.torch_facts import TorchFacts
 _COMPOSED = frozenset({
     "torch.unique", "torch.unique_consecutive", "torch.Tensor.unique", "torch.Tensor.unique_consecutive",
     "torch.argwhere", "torch.Tensor.argwhere", "torch.combinations", "torch.linalg.lstsq",
-    "torch.nn.functional.ctc_loss", "torch.bincount", "torch.Tensor.bincount", "numpy.nonzero", "numpy.argwhere",
-    "numpy.flatnonzero", "numpy.unique", "numpy.ndarray.nonzero",
+    "torch.nn.functional.ctc_loss", "torch.ctc_loss", "torch.nn.CTCLoss.forward", "torch.bincount",
+    "torch.Tensor.bincount", "numpy.nonzero", "numpy.argwhere", "numpy.flatnonzero", "numpy.unique",
+    "numpy.ndarray.nonzero",
 })  # fmt: skip
 _ONE_ARGUMENT = frozenset({"torch.where", "torch.Tensor.where", "numpy.where"})
 _NEEDS_CLASSES = "torch.nn.functional.one_hot"
 _REPEATS = frozenset({"torch.repeat_interleave", "torch.Tensor.repeat_interleave"})
 #: break under `fullgraph=True` too (torch 2.13)
-_ALWAYS = frozenset({"torch.nn.functional.ctc_loss", "torch.linalg.lstsq", "torch.combinations", _NEEDS_CLASSES})
+_CTC = frozenset({"torch.nn.functional.ctc_loss", "torch.ctc_loss", "torch.nn.CTCLoss.forward"})
+_ALWAYS = frozenset({*_CTC, "torch.linalg.lstsq", "torch.combinations", _NEEDS_CLASSES})
 
 
 class DynamicShape(Rule):
@@ -116,8 +118,8 @@ def _looked_into(value: Value) -> Value:
 
 
 def _short(callee: str) -> str:
-    owner, _, last = callee.rpartition(".")
-    return f".{last}()" if owner in ("torch.Tensor", "numpy.ndarray") else f"{callee}()"
+    owner, _, last = callee.removesuffix(".forward").rpartition(".")
+    return f".{last}()" if owner in ("torch.Tensor", "numpy.ndarray") else f"{owner}.{last}()"
 
 
 def _dynamic(event: Call, torch: TorchFacts) -> bool:

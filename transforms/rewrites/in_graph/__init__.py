@@ -1,0 +1,1 @@
+"""Calls that become one node of the graph, through `graphmend.runtime`."""
