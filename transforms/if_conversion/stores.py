@@ -233,6 +233,11 @@ def added(
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
     if isinstance(target, ast.Subscript) and is_entry(block.facts, target) and held(block, target) is None:
         raise NotSelectableError(f"`{shortened(target)}` is not known to be there before the branch")
+    same = ast.unparse(value) == ast.unparse(target)
+    if not same and is_tensor(block.facts, value) and known_to_share(block.facts, value, target):
+        raise NotSelectableError(
+            f"`{shortened(statement)}` reads what it changes"
+        )  # a part of it, perhaps changed by now
     place, right = block.place(target), block.operand(value)
     block.evaluated += [*([] if isinstance(target, ast.Name) else [target.value]), value]
     read = intact(block.facts, block.whole, place, linear=linear_operator(block.facts, statement.op, value))

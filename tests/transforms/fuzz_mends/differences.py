@@ -45,8 +45,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
     if section == "grads" and field == "kind":
         covering |= KINDS["zero-gradients"]
     promoted = any(other.partition(" ")[0].endswith(".dtype") for other in seen)
-    if field == "promoted" or (promoted and field in ("rounding", "nan", "alias")):
-        covering |= KINDS["dtype"]  # another dtype rounds, wraps, writes NaN and shares memory otherwise
+    if field == "promoted" or (promoted and field in ("nan", "alias")):
+        covering |= KINDS["dtype"]  # another dtype wraps, writes NaN and shares memory otherwise
     if what == "warnings":  # torch warns of some operands as it refuses others
         covering |= KINDS["exception"] | (KINDS["gradients"] if "grads.raised" in seen else frozenset())
     if what.startswith("raised nothing") or what.endswith("for its dtypes"):  # one dtype may be refused, another not
@@ -57,8 +57,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["requires-grad"]
     if field == "nan" or (field == "alias" and f"{section}.nan" in seen):
         covering |= {"nan"}  # other values, or other elements of a tensor, where a NaN is among them
-    if field == "rounding":  # so do whole numbers beyond those that a double holds
-        covering |= {"overflow"}
+    if field == "rounding":  # so do whole numbers beyond those that a double holds, and a dtype that is not seen itself
+        covering |= {"overflow", *KINDS["dtype"]}
     if field == "beyond":  # where numbers are met that a dtype does not hold
         covering |= {"overflow"}
     if section == "state" or what == "failed":  # what other code gets from the functions that were mended

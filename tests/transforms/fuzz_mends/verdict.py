@@ -92,22 +92,22 @@ def compared(program: Program, text: Text, mode: str) -> tuple[dict[str, int], b
         if control is None:
             return {}, True
         found = {"failed": 0} if got is None else judge.new_differences(want, got, control)
-        if any(_is_of_aot(what) for what in found) and (
-            captured := run(program, text.text, compiled=True, backend="eager")
-        ):
-            there = judge.new_differences(want, captured, control)
-            found = {what: number for what, number in found.items() if what in there or not _is_of_aot(what)}
+        of_aot = {what for what, number in found.items() if _is_of_aot(what, want[number : number + 1])}
+        if of_aot and (captured := run(program, text.text, compiled=True, backend="eager")) is not None:
+            of_aot -= judge.new_differences(want, captured, control).keys()
+            found = {what: number for what, number in found.items() if what not in of_aot}
     else:
         got = run(program, text.text)
         found = {"failed": 0} if got is None else judge.differences(want, got)
     return found, not found or not _counts(program, want, found, text)
 
 
-def _is_of_aot(what: str) -> bool:
-    """Is this what AOTAutograd does to any graph as large? It leaves out a draw that nobody uses, and gives an output
-    that is an input, or shares its memory, memory of its own (torch 2.13).
+def _is_of_aot(what: str, of: judge.Seen) -> bool:
+    """May this be what AOTAutograd does to any graph as large, where it is not there without it? It leaves out a draw
+    that nobody uses, gives an output that is an input, or shares its memory, memory of its own, and may change inputs
+    that share their memory otherwise (torch 2.13).
     """
-    return what == "rng" or what.endswith(".alias")
+    return what == "rng" or what.endswith(".alias") or any(map(judge.given_shared_memory, of))
 
 
 def _counts(program: Program, want: judge.Seen, found: dict[str, int], text: Text) -> bool:
