@@ -46,7 +46,7 @@ from graphmend.transforms.rewrites.loop_forms import (
     number_first,
     stop_flag,
 )
-from graphmend.transforms.rewrites.mask_forms import either_picked, expanded_mask, mask_alone, place_grids
+from graphmend.transforms.rewrites.mask_forms import either_picked, expanded_mask, mask_alone, one_of_each, place_grids
 from graphmend.transforms.rewrites.masks import always_masked, filled_in_order, nothing_picked
 from graphmend.transforms.rewrites.output import (
     conditional_output,
@@ -217,7 +217,10 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM402", (*_MASKED, mask_alone.rewrite, either_picked.rewrite, known_size.rewrite, *_SWITCHES)),
+    (
+        "GM402",
+        (one_of_each.rewrite, *_MASKED, mask_alone.rewrite, either_picked.rewrite, known_size.rewrite, *_SWITCHES),
+    ),
     (
         "GM403",
         (on_host.rewrite, filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite),

@@ -39,6 +39,8 @@ return best * 2
 # x: Tensor, y: Tensor
 return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
 # x: Tensor, n: Tensor
+return x[n > 0, :].view(2, -1, 3)[:, -1, :]
+# x: Tensor, n: Tensor
 with torch.backends.cudnn.flags(enabled=False):
     return nn.functional.ctc_loss(x, n, n, n)
 # x: Tensor

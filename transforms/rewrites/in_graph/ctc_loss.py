@@ -12,8 +12,8 @@ Legal when:
     switches cuDNN off for nothing else.
 
 Differs in:
-    nothing for the function: the same kernels compute it, forward and backward. A module is not called itself any more,
-    and neither are hooks that it may have. On a GPU, where cuDNN is on, and under autocast the graph breaks as ever.
+    nothing: the same kernels compute it, forward and backward. Where the file gives modules hooks, those of a module
+    are not called. On a GPU, where cuDNN is on, and under autocast the graph breaks as ever.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         line = code.text(around.body[0], {call: text})
         return [*imports.edits(), replace_statements(facts.source, [around], f"{line}\n")]
 
-    differences = [_HOOKS] if options else []
+    differences = [_HOOKS] if options and has_hooks(facts.source.tree) else []
     return offer(NAME, "call the loss as one node of the graph (graphmend.runtime)", facts, make, differences)
 
 
