@@ -24,7 +24,8 @@ from graphmend.transforms.if_conversion.not_taken.index_inside import keep_insid
 from graphmend.transforms.if_conversion.places.read_again import may_read
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import Change, added, augmented, change_of, store_of
-from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
@@ -32,8 +33,7 @@ from graphmend.transforms.legality.speculation import speculate
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-#: a selection of more characters gets a name of its own before it becomes a part of another
-_LONG = 60
+_LONG = 60  # a selection of more characters gets a name of its own before it becomes a part of another
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

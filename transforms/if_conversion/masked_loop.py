@@ -26,12 +26,8 @@ from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, dis
 from graphmend.transforms.if_conversion.masked_names import AskWhileTracingError, MaskedNames
 from graphmend.transforms.if_conversion.not_taken.index_inside import keep_inside
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import (
-    NotATensorError,
-    depends,
-    effects_of_test,
-    split,
-)
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test, split
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate

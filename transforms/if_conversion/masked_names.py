@@ -17,7 +17,8 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
-from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.dtypes import casts_into, kind
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, mixed, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides

@@ -17,7 +17,7 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, begins_constant, carries, lost, mixed, recorded
-from graphmend.transforms.legality.in_place import is_expanded
+from graphmend.transforms.legality.in_place import laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
@@ -132,10 +132,12 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
             # what differs in them is branched on as before
             chosen = predicates.imports.name("graphmend.runtime.select", "graphmend.runtime")
             one, other = a.text, b.text
-            if is_expanded(a.node) != is_expanded(b.node):  # else strides would differ for certain
-                says = "what is expanded gets memory of its own"
+            laid = [laid_otherwise(predicates.facts, *pair) for pair in ((a.node, b.node), (b.node, a.node))]
+            if laid[0] != laid[1]:  # else strides would differ for certain
+                says = "what lies in memory otherwise gets memory of its own"
                 predicates.differences += [Difference("strides", says), Difference("exception", says)]
-                one, other = (f"{s.text}{'.contiguous()' if is_expanded(s.node) else ''}" for s in (a, b))
+                texts = zip((a.text, b.text), laid, strict=True)
+                one, other = (f"{text}{'.contiguous()' if other_laid else ''}" for text, other_laid in texts)
             return f"{chosen}({test}, lambda: {one}, lambda: {other}{_gradients(predicates, a, b)})"
         raise NotSelectableError(likeness.blocker)
     predicates.differences += likeness.differences

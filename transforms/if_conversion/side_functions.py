@@ -12,7 +12,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.memory import shares
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
-from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
@@ -20,7 +19,7 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, listed, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
-from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
 
@@ -56,9 +55,9 @@ class Predicates:
             return self._static(node, replace)
         match node:
             case ast.BoolOp(values=values):
-                sign = " & " if isinstance(node.op, ast.And) else " | "
-                self.always(values[1:])
-                return sign.join(_operand(self.of(v, replace)) for v in values)
+                if _asks_for_none(values[0]):
+                    raise NotATensorError(f"`{ast.unparse(values[0])}` is a Python bool")
+                return self._joined(node.op, values, replace)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return f"~{_operand(self.of(operand, replace))}"
             case ast.Compare():
@@ -68,12 +67,27 @@ class Predicates:
                     return text
         return self._truth(node, replace or {})
 
+    def _joined(self, op: ast.boolop, values: Sequence[ast.expr], replace: Replace | None) -> str:
+        """What is asked for None is known while tracing, and decides there whether what follows is asked at all."""
+        self.always([*values[1:]])
+        signs = ("&", "and") if isinstance(op, ast.And) else ("|", "or")
+        pieces: list[str] = []
+        for place, value in enumerate(values):
+            if _asks_for_none(value) and value is not values[-1]:
+                rest = self._joined(op, values[place + 1 :], replace)
+                pieces.append(f"({self.code.line(value, replace)} {signs[1]} {rest})")
+                break
+            if isinstance(value, ast.BoolOp) and not self._known(value):
+                pieces.append(f"({self._joined(value.op, value.values, replace)})")
+            else:
+                pieces.append(_operand(self.of(value, replace)))
+        return f" {signs[0]} ".join(pieces)
+
     def all_of(self, tests: Sequence[ast.expr], replace: Replace | None = None) -> str:
         """The text of conjuncts as one 0-d bool tensor: later ones are then always evaluated."""
         if len(tests) == 1:
             return self.of(tests[0], replace)
-        self.always([*tests[1:]])
-        return " & ".join(self.operand(t, replace) for t in tests)
+        return self._joined(ast.And(), tests, replace)
 
     def _known(self, node: ast.expr) -> bool:
         """Is a part of a test known while tracing, and no question about a tensor?"""
@@ -303,18 +317,15 @@ def _operand(text: str) -> str:
     return text if is_atom(text) or (text.startswith("~") and is_atom(text[1:])) else f"({text})"
 
 
+def _asks_for_none(node: ast.expr) -> bool:
+    match node:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+    return False
+
+
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def depends(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Does a test look at the elements of a tensor?"""
-    inner = (n for n in nodes_in(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
-    return any(not _only_metadata(facts, n, node) for n in inner)
-
-
-def _may_be_of_tensor(value: Value) -> bool:
-    return isinstance(value, Scalar) or tensor_in(value) is not None
 
 
 def _on_some_paths(value: Value) -> bool:
@@ -326,72 +337,3 @@ def _on_some_paths(value: Value) -> bool:
         or (isinstance(o, Const) and type(o.value).__name__ in numbers)
         for o in value.options
     )
-
-
-def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:
-    """Is a tensor inside a test only asked for its shape, dtype, device, or for being there?"""
-    child: ast.expr = inner
-    above = facts.parent(inner)
-    while child is not top and above is not None:
-        if _compares(facts, above):
-            return False
-        if isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not) and _may_be_of_tensor(facts.value(child)):
-            return False
-        if isinstance(above, ast.expr) and isinstance(facts.value(above), Static):
-            return True
-        if isinstance(above, ast.Compare) and all(isinstance(o, (ast.Is, ast.IsNot)) for o in above.ops):
-            return True
-        if isinstance(above, ast.Call) and child is not above.func and (qualified(facts, above.func) or "") in _ABOUT:
-            return True
-        if isinstance(above, ast.Attribute) and above.attr in _METADATA:
-            return True
-        child, above = above if isinstance(above, ast.expr) else child, facts.parent(above)
-    return False
-
-
-def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
-    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`,
-    `torch.equal`?
-    """
-    if isinstance(node, ast.Compare):
-        return any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops)
-    return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING
-
-
-_LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")) + tuple(
-    f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
-)
-_ABOUT = (
-    *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),
-    "torch.is_tensor",
-)
-_METADATA = (
-    *("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout"),
-    *("size", "dim", "numel", "is_floating_point"),
-)
-
-
-def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
-    """What evaluating a test as a tensor does besides giving a value: what takes Python values out of tensors is gone
-    from it then.
-    """
-    found = effects(facts, test)
-    for node in nodes_in(test):
-        if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
-            own = effects(facts, node)[:1]
-            found = [effect for effect in found if effect not in own]
-    return found
-
-
-def split(
-    facts: FunctionFacts, test: ast.expr, sign: Literal["and", "or"] = "and"
-) -> tuple[list[ast.expr], list[ast.expr]]:
-    """The conjuncts (or disjuncts) of a test: those in front that are no question about a tensor's elements, and the
-    rest.
-    """
-    joined = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if sign == "and" else ast.Or)
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and joined else [test]
-    static = 0
-    while static < len(conjuncts) and not depends(facts, conjuncts[static]):
-        static += 1
-    return conjuncts[:static], conjuncts[static:]

@@ -7,6 +7,7 @@ tensor alone saves the tensor itself, and backward raises once that was changed 
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -268,3 +269,27 @@ def is_expanded(node: ast.expr | None) -> bool:
     """Has a tensor dimensions in which it does not move: strides that hardly another one has?"""
     function = node.func if isinstance(node, ast.Call) else None
     return isinstance(function, ast.Attribute) and function.attr in ("expand", "expand_as", "broadcast_to")
+
+
+@answers("memory")
+def laid_otherwise(facts: FunctionFacts, node: ast.expr | None, than: ast.expr | None) -> bool:
+    """Does a value have strides that another one hardly has: is it expanded, or a part of a tensor that leaves some of
+    the last dimension out, as `x[:, t]` does, where the other one is new memory and not made of that tensor?
+    """
+    if is_expanded(node):
+        return True
+    if node is None or than is None or not _is_strided(node) or not shares(facts, than).fresh:
+        return False
+    root = node
+    while isinstance(root, (ast.Subscript, ast.Attribute)):
+        root = root.value
+    return isinstance(root, ast.Name) and not any(_is(n, root.id) for n in nodes_in(than))
+
+
+def _is_strided(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), *_, last])):
+            return not (isinstance(last, ast.Slice) and not (last.lower or last.upper or last.step))
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Constant(value=types.EllipsisType()), *_, last])):
+            return not isinstance(last, ast.Slice) or bool(last.lower or last.upper or last.step)
+    return False

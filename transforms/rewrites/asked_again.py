@@ -11,7 +11,8 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, stored
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import split
 from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.questions import answers
 

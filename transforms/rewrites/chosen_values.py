@@ -15,7 +15,7 @@ from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.outside.tables import is_entry
 from graphmend.transforms.rewrites.decided_tests import decided

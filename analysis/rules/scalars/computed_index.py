@@ -70,7 +70,8 @@ def example_inputs():
                     isinstance(part, Tensor)
                     and part.rank == 0
                     and not part.graph_input
-                    and dtype_kind(part.dtype) == "int"
+                    and dtype_kind(part.dtype)
+                    in ("int", None)  # what else may be an index is a mask, which breaks it too
                 ):
                     return Break("GB0033", part.origin, part.likely)
             return None

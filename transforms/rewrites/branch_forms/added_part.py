@@ -37,7 +37,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import speculate

@@ -31,7 +31,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.gradients import told_by
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

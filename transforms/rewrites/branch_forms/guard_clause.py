@@ -41,7 +41,7 @@ from graphmend.transforms.code.liveness import always_leaves
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.respelled import spell
 

@@ -51,7 +51,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.branch_statement import may_return, returns
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import depends, split
 from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate

@@ -36,7 +36,8 @@ from graphmend.transforms.code.positions import begins_line, is_elif, replaceabl
 from graphmend.transforms.code.text_edits import HOLE, delete, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.raising.tensors import truth
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse

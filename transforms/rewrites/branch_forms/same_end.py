@@ -35,7 +35,7 @@ from graphmend.transforms.code.liveness import fresh, stored
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import insert_after, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.rewrites.answers import asks
 from graphmend.transforms.rewrites.respelled import spell
 

@@ -34,7 +34,8 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import depends, split
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.operations.checks import CONDITIONS
 from graphmend.transforms.questions import answers

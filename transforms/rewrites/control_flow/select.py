@@ -63,7 +63,8 @@ from graphmend.transforms.if_conversion.side_functions import (
     none_at_first,
     side_of,
 )
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import depends, split
 from graphmend.transforms.legality.gradients import (
     EITHER_GRADIENT,
     flow_pairs,
@@ -72,7 +73,7 @@ from graphmend.transforms.legality.gradients import (
     mixed,
     recorded,
 )
-from graphmend.transforms.legality.in_place import is_expanded
+from graphmend.transforms.legality.in_place import laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
@@ -299,7 +300,7 @@ def _compared(
     if "bool" in dtypes and dtypes[0] != dtypes[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
-    if is_expanded(nodes[0]) != is_expanded(nodes[1]):
+    if laid_otherwise(facts, *nodes) != laid_otherwise(facts, *nodes[::-1]):
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different strides")
     if is_detached(nodes[0]) != is_detached(nodes[1]):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")

@@ -39,7 +39,8 @@ from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import split
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

@@ -39,7 +39,8 @@ from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.loop_ends import conjuncts
 from graphmend.transforms.if_conversion.masked_loop import leaves, masked
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, depends
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

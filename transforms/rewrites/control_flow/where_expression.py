@@ -26,7 +26,8 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, aliasing, select
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import split
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 

@@ -46,7 +46,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import effects_of_test, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.gradients import carries, recorded

@@ -37,7 +37,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

@@ -31,7 +31,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.legality.names.replaced import is_written_as_data
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

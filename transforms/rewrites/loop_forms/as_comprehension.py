@@ -26,7 +26,7 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:

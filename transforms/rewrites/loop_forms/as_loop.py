@@ -33,7 +33,7 @@ from graphmend.transforms.code.positions import begins_line, is_elif, replaceabl
 from graphmend.transforms.code.qualified_names import called, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.named_parts import late

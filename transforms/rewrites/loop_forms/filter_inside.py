@@ -33,7 +33,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.loop_ends import runs_again
-from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects, is_layer
 from graphmend.transforms.legality.memory import may_share
 from graphmend.transforms.legality.operations import names as known

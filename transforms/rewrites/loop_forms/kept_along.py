@@ -46,7 +46,8 @@ from graphmend.transforms.code.qualified_names import called, is_tensor
 from graphmend.transforms.code.text_edits import HOLE, insert_after, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import speculate

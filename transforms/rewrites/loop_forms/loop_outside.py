@@ -34,7 +34,8 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.asked_again import named, of_several_elements

@@ -42,7 +42,7 @@ from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses

@@ -40,7 +40,7 @@ from graphmend.transforms.code.positions import begins_line, is_elif, replaceabl
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.loop_ends import conjuncts
-from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

@@ -32,7 +32,7 @@ from graphmend.transforms.code.liveness import alive, always_leaves
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, deletion, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import binding

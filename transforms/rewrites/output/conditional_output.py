@@ -33,7 +33,8 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch, returns
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
+from graphmend.transforms.if_conversion.value_tests import split
 from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse

@@ -25,7 +25,7 @@ from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import locals_of, writes
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import effects_of_test
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.rewrites.answers import asks, refuse
 from graphmend.transforms.rewrites.respelled import spell
 

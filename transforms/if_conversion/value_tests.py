@@ -1,0 +1,93 @@
+"""Which tests look at the elements of a tensor, and not at what is known while tracing alone."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Literal
+
+from graphmend.analysis.lattice.values import Scalar, Static, Value, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.legality.effects import effects
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def depends(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a test look at the elements of a tensor?"""
+    inner = (n for n in nodes_in(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
+    return any(not _only_metadata(facts, n, node) for n in inner)
+
+
+def _may_be_of_tensor(value: Value) -> bool:
+    return isinstance(value, Scalar) or tensor_in(value) is not None
+
+
+def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:
+    """Is a tensor inside a test only asked for its shape, dtype, device, or for being there?"""
+    child: ast.expr = inner
+    above = facts.parent(inner)
+    while child is not top and above is not None:
+        if _compares(facts, above):
+            return False
+        if isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not) and _may_be_of_tensor(facts.value(child)):
+            return False
+        if isinstance(above, ast.expr) and isinstance(facts.value(above), Static):
+            return True
+        if isinstance(above, ast.Compare) and all(isinstance(o, (ast.Is, ast.IsNot)) for o in above.ops):
+            return True
+        if isinstance(above, ast.Call) and child is not above.func and (qualified(facts, above.func) or "") in _ABOUT:
+            return True
+        if isinstance(above, ast.Attribute) and above.attr in _METADATA:
+            return True
+        child, above = above if isinstance(above, ast.expr) else child, facts.parent(above)
+    return False
+
+
+def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`,
+    `torch.equal`?
+    """
+    if isinstance(node, ast.Compare):
+        return any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops)
+    return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING
+
+
+_LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")) + tuple(
+    f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
+)
+_ABOUT = (
+    *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),
+    "torch.is_tensor",
+)
+_METADATA = (
+    *("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout"),
+    *("size", "dim", "numel", "is_floating_point"),
+)
+
+
+def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
+    """What evaluating a test as a tensor does besides giving a value: what takes Python values out of tensors is gone
+    from it then.
+    """
+    found = effects(facts, test)
+    for node in nodes_in(test):
+        if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
+            own = effects(facts, node)[:1]
+            found = [effect for effect in found if effect not in own]
+    return found
+
+
+def split(
+    facts: FunctionFacts, test: ast.expr, sign: Literal["and", "or"] = "and"
+) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The conjuncts (or disjuncts) of a test: those in front that are no question about a tensor's elements, and the
+    rest.
+    """
+    joined = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if sign == "and" else ast.Or)
+    conjuncts = test.values if isinstance(test, ast.BoolOp) and joined else [test]
+    static = 0
+    while static < len(conjuncts) and not depends(facts, conjuncts[static]):
+        static += 1
+    return conjuncts[:static], conjuncts[static:]
