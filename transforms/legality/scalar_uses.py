@@ -274,8 +274,8 @@ class ScalarUses(HandedOn):
         elif name == "torch.arange" and self.rewrites and dtype_kind(dtype) == "int" and fills_slice(self.facts, call):
             self.asks.append(call)
             return
-        elif name == "torch.arange" and self.rewrites and (moved := self._moved(call, node, dtype)):
-            self._becomes(call, moved)
+        elif self.rewrites and (result := counterparts.ranged(name, call, node, dtype, self._is_whole)):
+            self._becomes(call, result)
             return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
@@ -287,8 +287,8 @@ class ScalarUses(HandedOn):
         if tensor_in(given) is None and not isinstance(given, Container):  # several tensors, as `topk` gives
             self._follow(call, dtype)
 
-    def _moved(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> counterparts.Result | None:
-        return counterparts.moved_range(call, node, dtype, lambda n: number_type(self.facts, n) == "int")
+    def _is_whole(self, node: ast.expr) -> bool:
+        return number_type(self.facts, node) == "int"
 
     def _greatest(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str) -> None:
         """`max(0.0, s)`: either may be the result, and a compiled one takes NaN for the greatest."""

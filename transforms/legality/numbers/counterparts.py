@@ -347,3 +347,31 @@ def moved_range(call: ast.Call, node: ast.expr, dtype: Hashable, is_whole: Calla
     parts = (("length", length), ("start", call.args[0]), *options.items())
     form = Counterpart(call, formula=text, parts=tuple((n or "", p) for n, p in parts))
     return Result("int64", (_DEVICE,), form)
+
+
+def drawn_below(call: ast.Call, node: ast.expr, dtype: Hashable, is_whole: Callable[[ast.expr], bool]) -> Result | None:
+    """`torch.randint(low, s, size)` is a part of the range from `low` to `s`, drawn with `torch.rand`."""
+    options = {k.arg: k.value for k in call.keywords}
+    *limits, size = call.args
+    if len(limits) not in (1, 2) or node not in limits or set(options) - {"device"} or dtype_kind(dtype) != "int":
+        return None
+    low = limits[0] if len(limits) == 2 and constant(limits[0]) != 0 else None
+    device = ", device={device}" if "device" in options else ""
+    span = "{high}" if low is None else "({high} - {low})"
+    text = f"(torch.rand({{size}}{device}) * {span}).long()"
+    text = text if low is None else f"({text} + {{low}})"
+    parts = (("size", size), ("high", limits[-1]), *((("low", low),) if low is not None else ()), *options.items())
+    form = Counterpart(call, formula=text, parts=tuple((n or "", p) for n, p in parts))
+    return Result("int64", (_OTHERS, _NO_RANGE), form)
+
+
+_OTHERS = Difference("random", "other random numbers are drawn, from the same range")
+_NO_RANGE = Difference("exception", "a range that holds no number raises no more")
+
+
+def ranged(
+    name: str, call: ast.Call, node: ast.expr, dtype: Hashable, is_whole: Callable[[ast.expr], bool]
+) -> Result | None:
+    """A call that a number is a limit of; None for others."""
+    form = {"torch.arange": moved_range, "torch.randint": drawn_below}.get(name)
+    return form(call, node, dtype, is_whole) if form is not None else None

@@ -32,8 +32,8 @@ After:
 Legal when:
     one side of a branch on a tensor ends in `return`, `raise`, `break` or `continue` on every path, the other does not,
     and there is something behind the branch that goes on. Or the branch ends in `continue` in its loop, or in `return`
-    without a value, and what follows it to the end of the loop's body, or of the function, leaves nowhere. It may be the
-    last statement of a branch without `else`, whose test is known while tracing, where few statements follow that.
+    without a value, and what follows it to the end of the loop's body, or of the function, leaves nowhere. It may be
+    the last statement of a branch without `else`, whose test is known while tracing, where few statements follow that.
 
 Differs in:
     nothing: the same statements run in the same order. It is written for the mends of branches, and stays where they

@@ -275,6 +275,8 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     _copied,
     drawn_numbers.uniform,
     drawn_numbers.normal,
+    drawn_numbers.beta,
+    drawn_numbers.permutation,
     drawn_numbers.sample,
     _bisected,
     _variable,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import called, constant
+from graphmend.transforms.code.qualified_names import called, constant, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.scalar_uses import ScalarUses
@@ -80,6 +80,36 @@ def normal(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
         if what in given and constant(given[what]) != neutral:
             text = f"{text} {sign} {code.operand(given[what])}"
     return call, bracketed(text), [_OTHER, *uses.differences]
+
+
+def beta(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`np.random.beta(a, b)`, as a tensor without dimensions."""
+    call = called(facts, asked(facts), "numpy.random.beta", "random.betavariate")
+    if call is None:
+        return None
+    if len(call.args) != 2 or call.keywords:
+        return "only one number is drawn by torch"
+    uses = ScalarUses(facts, "float32")
+    uses.follow(call)
+    made = f"{imports.name('torch.distributions.Beta')}({', '.join(map(code.argument, call.args))})"
+    return call, f"{made}.sample()", [_OTHER, *uses.differences]
+
+
+_AS_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.LongTensor")
+
+
+def permutation(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`np.random.permutation(n)`, by the order of drawn numbers: Inductor 2.13 fails at `x[torch.randperm(n)]`."""
+    call = called(facts, asked(facts), "numpy.random.permutation")
+    if call is None:
+        return None
+    if len(call.args) != 1 or call.keywords or number_type(facts, call.args[0]) != "int":
+        return "only the places from 0 to a number are drawn by torch"
+    text = f"{imports.name('torch.rand')}({code.argument(call.args[0])}).argsort()"
+    parent = facts.parent(call)
+    if isinstance(parent, ast.Call) and called(facts, parent, *_AS_TENSOR) and parent.args == [call]:
+        return (parent, text, [_OTHER]) if not parent.keywords else (call, text, [_OTHER])
+    return call, f"{text}.numpy()", [_OTHER]
 
 
 @answers("order")
