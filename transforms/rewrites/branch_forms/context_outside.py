@@ -32,7 +32,9 @@ from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import told_by
+from graphmend.transforms.legality.randomness.draws import draws
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
-    if blockers := effects_of_test(facts, statement.test):
+    drawn = effects(facts, *draws(facts, statement.test))  # once as before, in either context
+    if blockers := [effect for effect in effects_of_test(facts, statement.test) if effect not in drawn]:
         return refuse(NAME, blockers[0])
     if told := told_by(facts, statement.test):
         return refuse(NAME, f"`{told}` may depend on whether gradients are recorded")
