@@ -57,19 +57,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     code, statement = Code(facts.source), branch.body[0]
     match statement:
-        case ast.Assign(
-            targets=[ast.Name(id=name)],
-            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=part),
-        ) if left == name:
-            sign = "+" if isinstance(op, ast.Add) else "-"
-            head = f"{name} = {name} {sign}"
-        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub() as op, value=part):
-            head = f"{name} {'+' if isinstance(op, ast.Add) else '-'}="
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if terms := _added(value, name):
+            head = f"{name} = {name} {terms[0][0]}"
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub() as op, value=value):
+            terms = [(_SIGNS[type(op)], value)]
+            head = f"{name} {terms[0][0]}="
         case _:
             return None
+    parts = [part for _, part in terms]
     before = facts.before(branch).get(name)
     numbers = [isinstance(o, Static) and o.type in NUMBER_TYPES for o in options(before)] if before is not None else []
-    if not any(numbers) or not isinstance(facts.value(part), Tensor):
+    if not any(numbers) or not any(isinstance(facts.value(part), Tensor) for part in parts):
         return None
     in_place = isinstance(statement, ast.AugAssign)
     if in_place and not all(numbers) and not _made_here(facts, name):
@@ -78,12 +76,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     if blockers := effects_of_test(facts, branch.test):  # the name is read before the test is asked
         return refuse(NAME, blockers[0])
-    found = speculate(facts, part)
+    found = speculate(facts, *parts)
     if found.blockers:
         return refuse(NAME, found.blockers[0])
     differences = [
         *found.differences,
-        *gradient_differences(facts, branch, [[part]]),
+        *gradient_differences(facts, branch, [parts]),
         Difference("type", f"where nothing is added to it, `{name}` is a tensor of zeros and no number"),
         Difference("dtype", f"`{name}` is promoted with what is not added to it, too"),
         Difference("shape", f"`{name}` is broadcast with what is not added to it, too"),
@@ -91,17 +89,34 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     ]
     if not in_place and not all(numbers):
         differences.append(Difference("aliasing", f"where nothing is added to it, `{name}` is a copy of what it was"))
-    plain = isinstance(part, ast.Name)
-    given = code.text(part) if plain else fresh(facts, "part")
+    if len(terms) > 1:
+        differences.append(Difference("rounding", "what is added is added up first"))
+    plain = len(terms) == 1 and isinstance(parts[0], ast.Name)
+    given = code.text(parts[0]) if plain else fresh(facts, "part")
+    opposite = {"+": "-", "-": "+"} if terms[0][0] == "-" else {"+": "+", "-": "-"}
+    others = "".join(f" {opposite[sign]} {code.operand(part)}" for sign, part in terms[1:])
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         zeros = f"{imports.name('torch.zeros_like')}({given})"
         text = f"{head} ({given} if {code.line(branch.test)} else {zeros})\n"
-        first = "" if plain else f"{given} = {code.line(part)}\n"
+        alone = code.line(parts[0]) if len(terms) == 1 else code.operand(parts[0])
+        first = "" if plain else f"{given} = {alone}{others}\n"
         return [*imports.edits(), replace_statements(facts.source, [branch], first + text)]
 
     return prepare(NAME, "add the part that counts, or zeros", facts, make, differences)
+
+
+_SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-"}
+
+
+def _added(value: ast.expr, name: str) -> list[tuple[str, ast.expr]]:
+    """What is added to a name and taken off it, with the signs: of `name + a - b`."""
+    found: list[tuple[str, ast.expr]] = []
+    while isinstance(value, ast.BinOp) and type(value.op) in _SIGNS:
+        found.append((_SIGNS[type(value.op)], value.right))
+        value = value.left
+    return found[::-1] if isinstance(value, ast.Name) and value.id == name else []
 
 
 def _made_here(facts: FunctionFacts, name: str) -> bool:

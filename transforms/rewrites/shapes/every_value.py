@@ -39,6 +39,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import HOLE, merged_edit, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.value_tests import effects_of_test
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.places import different_values, not_negative
@@ -138,13 +139,16 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
     if size is None or not compared or not whole:
         raise HasEffectError(f"`{values}` is not known to hold indices of a tensor")
     of, dim = size
+    guards = _guards(facts, loop, index)
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
         lines = f"{_held(imports, values)}\n"
         lines += f"for {index} in range({code.operand(of)}.shape[{dim}]):\n"
+        lines += f"    {HOLE.format(1)}\n" if guards else ""
         lines += f"    if ({values} == {index}).any():\n        {HOLE.format(0)}\n"
-        return [*imports.edits(), replace_statements(facts.source, [loop], lines, loop.body)]
+        held = [loop.body[len(guards) :], *([guards] if guards else [])]
+        return [*imports.edits(), replace_statements(facts.source, [loop], lines, *held)]
 
     differences = [
         Difference("evaluation", "the loop asks for every index whether there is such a value"),
@@ -153,6 +157,30 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
     if not (isinstance(known, Tensor) and dtype_kind(known.dtype)):
         differences.append(Difference("exception", "values that are no whole numbers raise no more"))
     return prepare(NAME, "loop over every index, and ask whether there is such a value", facts, make, differences)
+
+
+def _guards(facts: FunctionFacts, loop: ast.For, index: str) -> list[ast.stmt]:
+    """The first statements of a loop that pass over some indices, by what is known while tracing."""
+    found: list[ast.stmt] = []
+    for statement in loop.body[:-1]:
+        match statement:
+            case ast.If(test=test, body=[ast.Continue()], orelse=[]) if not effects_of_test(facts, test):
+                parts = [n for n in nodes_in(test) if isinstance(n, ast.expr)]
+                compared = {n for n in parts if isinstance(n, ast.Compare)}
+                if any(is_tensor(facts, n) and not _is_about(n, index, compared) for n in parts):
+                    break
+                found.append(statement)
+            case _:
+                break
+    return found
+
+
+def _is_about(node: ast.expr, index: str, compared: set[ast.Compare]) -> bool:
+    """Is this the index, or a comparison of it with a number?"""
+    if isinstance(node, ast.Compare) and node in compared:
+        sides = [node.left, *node.comparators]
+        return all(isinstance(constant(s), int) or (isinstance(s, ast.Name) and s.id == index) for s in sides)
+    return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Name) and node.id == index)
 
 
 def _indexed(facts: FunctionFacts, place: ast.expr, loop: ast.For) -> tuple[ast.expr, int] | None:
