@@ -45,8 +45,21 @@ def held(cls: str, method: str, node: ast.AST) -> Value | None:
     """
     if method not in _HOLDS and (method or cls != "torch.nn.ParameterList"):
         return None
+    return _handed_out(method, node, likely=False)
+
+
+#: methods that hardly anything but a module has
+_OF_MODULES = frozenset("parameters named_parameters named_buffers".split())
+
+
+def held_by_any(method: str, node: ast.AST) -> Value | None:
+    """The same for something of which nothing is known but that it is asked as a module is."""
+    return _handed_out(method, node, likely=True) if method in _OF_MODULES else None
+
+
+def _handed_out(method: str, node: ast.AST, *, likely: bool) -> Value:
     origin = Evidence("is a parameter or a buffer of a module, so a Tensor", node)
-    tensor = Tensor(origin, graph_input=True)  # a parameter that learns nothing may hold whole numbers
+    tensor = Tensor(origin, graph_input=True, likely=likely)  # a parameter that learns nothing may hold whole numbers
     if method == "state_dict":
         return Container("dict", of=tensor)
     if not method:

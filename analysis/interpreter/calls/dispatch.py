@@ -39,6 +39,7 @@ from graphmend.analysis.resolution.classes import (
     outside_bases,
 )
 from graphmend.analysis.resolution.parameters import bind
+from graphmend.analysis.tensors.layers import held_by_any
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -135,6 +136,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         w.emit(Operation, node, "call", callee)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
         return STATIC
+    if callee is UNKNOWN and not args and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return held_by_any(node.func.attr, node) or UNKNOWN
     return UNKNOWN
 
 
