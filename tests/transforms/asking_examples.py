@@ -39,6 +39,13 @@ return best * 2
 # x: Tensor, y: Tensor
 return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
 # x: Tensor, n: Tensor
+return max(x[j].float() for j in range(3) if n[j].item() == 2)
+# x: Tensor, n: Tensor
+if torch.rand(()).item() < 0.5:
+    with torch.no_grad():
+        x = x * 2
+return x
+# x: Tensor, n: Tensor
 return x[n > 0, :].view(2, -1, 3)[:, -1, :]
 # x: Tensor, n: Tensor
 with torch.backends.cudnn.flags(enabled=False):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 NAME = "context_outside"
 
 
-@asks("effects", "gradients", any_value=True)
+@asks("effects", "random", "gradients", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If) or not depends(facts, statement.test):

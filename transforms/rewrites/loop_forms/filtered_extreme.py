@@ -43,7 +43,7 @@ _DTYPE = Difference("dtype", "whole numbers become floating ones")
 _ZEROS = Difference("zero-gradients", "what only other elements use gets zeros for gradients instead of None")
 
 
-@asks("effects", "totality", "numbers", "shapes", "gradients", "names")
+@asks("effects", "totality", "memory", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     whole = next((n for n in (facts.node, *facts.ancestors(facts.node)) if called(facts, n, *_LIMITS)), None)  # type: ignore[arg-type]
     match whole:
