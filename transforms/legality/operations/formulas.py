@@ -13,6 +13,7 @@ _ADDED = Difference("rounding", "what is scaled and added in one operation may r
 _SIZES = Difference("output", "tensors of two sizes are no longer warned of")
 _RANGE = Difference("exception", "a number out of the range that the function takes no longer raises")
 _COMPILED = Difference("exception", "once compiled, a number out of its range no longer raises")
+_WHOLE = Difference("exception", "of whole numbers it raises no more")
 _FINITE = Difference("gradients", "a number that is infinite, or NaN, makes all gradients NaN")
 
 
@@ -46,20 +47,20 @@ FORMULAS = {
         "input negative_slope inplace",
         "negative_slope",
         "torch.where({input} > 0, {input}, {input} * {negative_slope})",
-        (_FINITE,),
+        (_FINITE, _WHOLE),
     ),
     "elu": Formula(
         "input alpha inplace",
         "alpha",
         "torch.where({input} > 0, {input}, {input}.clamp(max=0).expm1() * {alpha})",
-        (Difference("rounding", "an exponential may round in its last digit"), _FINITE),
+        (Difference("rounding", "an exponential may round in its last digit"), _FINITE, _WHOLE),
     ),
-    "hardshrink": Formula("input lambd", "lambd", "torch.where({input}.abs() <= {lambd}, 0, {input})"),
+    "hardshrink": Formula("input lambd", "lambd", "torch.where({input}.abs() <= {lambd}, 0, {input})", (_WHOLE,)),
     "softshrink": Formula(
         "input lambd",
         "lambd",
         "torch.where({input}.abs() > {lambd}, {input} - {input}.sign() * {lambd}, {input} * 0)",
-        (_RANGE, _FINITE),
+        (_RANGE, _FINITE, _WHOLE),
     ),
     "threshold": Formula(
         "input threshold value inplace",
