@@ -46,7 +46,7 @@ if torch.rand(()).item() < 0.5:
         x = x * 2
 return x
 # x: Tensor, n: Tensor
-return x[n > 0, :].view(2, -1, 3)[:, -1, :]
+return x[n > 0, :].view(2, -1, 3)[:, -1, :] + n[n > 0][0]
 # x: Tensor, n: Tensor
 with torch.backends.cudnn.flags(enabled=False):
     return nn.functional.ctc_loss(x, n, n, n)

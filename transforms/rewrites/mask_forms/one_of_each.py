@@ -1,4 +1,4 @@
-"""Look for the one element that is taken of those that a mask picks in each row.
+"""Look for the one element that is taken of those that a mask picks, of all or in each row.
 
 Before:
     y = x[m, :].view(n, -1, d)[:, -1, :]
@@ -7,9 +7,13 @@ After:
     ranks = torch.arange(1, n + 1, device=m.device) * (m.sum() // n)
     y = x.flatten(0, 1)[torch.searchsorted(m.flatten().cumsum(0), ranks)]
 
+    # x[m][0]
+    x[m.int().argmax().reshape(1)].squeeze(0)
+
 Legal when:
-    what a mask picks is viewed as so many rows of equal length, and one element of each row is taken, the number of
-    which is known while tracing. Every group is as long as all that is picked by the number of groups.
+    of what a mask picks one element is taken, the number of which is known while tracing. Or it is viewed as so many
+    rows of equal length, and one element of each row is taken. Every group is as long as all that is picked by the
+    number of groups.
 
 Differs in:
     a view that does not fit what is picked, and an element that is not there, raise no more. The result lies in memory
@@ -28,7 +32,7 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.rows.masked_elements import is_mask
+from graphmend.transforms.legality.rows.masked_elements import is_mask, same_shape
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 NAME = "one_of_each"
 _FITS = Difference("exception", "a view that does not fit what is picked, or an element that it lacks, raise no more")
+_FEWER = Difference("exception", "an element that the mask does not pick, as it picks fewer, raises no more")
 _SHAPE = Difference("exception", "a mask of another shape than what it picks from raises otherwise, or no more")
 _LAID = Difference("strides", "the result lies in memory in order")
 
@@ -52,8 +57,10 @@ class _Taken(NamedTuple):
     place: int
 
 
-@asks("effects", "domain", "names")
+@asks("effects", "domain", "shapes", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    if (single := _single(facts)) is not None:
+        return _of_all(facts, *single)
     taken = _taken(facts)
     if taken is None:
         return None
@@ -68,6 +75,42 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, taken.node, _text(facts, imports, taken))]
 
     return offer(NAME, "look for the elements that are taken", facts, make, [_FITS, _SHAPE, _LAID])
+
+
+def _single(facts: FunctionFacts) -> tuple[ast.Subscript, ast.expr, ast.expr, int] | None:
+    """`tensor[mask][place]`."""
+    found, outer = _picked(facts, facts.node), facts.parent(facts.node)
+    if found is None or not isinstance(outer, ast.Subscript) or outer.value is not facts.node:
+        return None
+    place = constant(outer.slice)
+    whole = isinstance(place, int) and not isinstance(place, bool) and isinstance(outer.ctx, ast.Load)
+    return (outer, *found, place) if whole and isinstance(place, int) else None
+
+
+def _of_all(facts: FunctionFacts, node: ast.expr, tensor: ast.expr, picking: ast.expr, place: int) -> Fix | Refusal:
+    """The one element of all that are picked."""
+    if does := effects(facts, tensor, picking):
+        return refuse(NAME, does[0])
+    code, rank = Code(facts.source), _rank(facts, picking)
+    mask, flat = code.operand(picking), code.operand(tensor)
+    device = f"{mask}.device"
+    if rank != 1:
+        last = f"{mask}.dim() - 1" if rank is None else rank - 1
+        flat += ".flatten()" if same_shape(facts, tensor, picking) else f".flatten(0, {last})"
+        mask += ".flatten()"
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        if place == 0:
+            at = f"{mask}.int().argmax().reshape(1)"
+        else:
+            nth = f"{mask}.sum().reshape(1)" + (f" - {-place - 1}" if place < -1 else "")
+            nth = f"{imports.name('torch.full')}((1,), {place + 1}, device={device})" if place > 0 else nth
+            at = f"{imports.name('torch.searchsorted')}({mask}.cumsum(0), {nth})"
+        text = f"{flat}[{at}].squeeze(0)"
+        return [*imports.edits(), replace_expression(facts.source, node, text)]
+
+    return offer(NAME, "look for the element that is taken", facts, make, [_FEWER, _SHAPE, _LAID])
 
 
 def _text(facts: FunctionFacts, imports: Imports, taken: _Taken) -> str:
