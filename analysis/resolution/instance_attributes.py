@@ -79,7 +79,9 @@ def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: 
         if value is not UNKNOWN:
             return value
     if name in cls.names:
-        return _settled(session.reading.evaluate(cls.module, cls.names[name]), name)
+        value = session.reading.evaluate(cls.module, cls.names[name])
+        off = isinstance(value, Const) and value.value is False and not switched(cls.module, name)
+        return FALSE if off else _settled(value, name)
     if name in cls.classes:
         return Class(cls.classes[name])
     return None

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import NONE, Container, Static, Tensor, dtype_kind, options
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
-from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.places.held import held
 from graphmend.transforms.if_conversion.places.read_again import may_read
@@ -350,10 +350,13 @@ def _cast_to_place(
     """A value with the dtype of the place it is stored to: `where` would give both their common one, in which elements
     that are not stored may round."""
     value = block.facts.value(choice.node)
-    if not isinstance(value, Tensor) and number_type(block.facts, choice.node) is not None:
+    kinds = [one.type if isinstance(one, Static) else None for one in options(value) if one is not NONE]
+    if number_type(block.facts, choice.node) is not None or (kinds and all(of in NUMBER_TYPES for of in kinds)):
         full = block.predicates.imports.name("torch.full_like")
-        return replace(choice, text=f"{full}({text}, {choice.text})"), ()
-    if not isinstance(value, Tensor) and choice.meta is None and not isinstance(choice.node, ast.BinOp):
+        never = Difference("exception", f"`{choice.text}` always raises where it is None")
+        return replace(choice, text=f"{full}({text}, {choice.text})"), (never,) if NONE in options(value) else ()
+    proven = isinstance(value, Tensor) or (choice.meta is not None and choice.meta.proven)
+    if not proven and not isinstance(choice.node, ast.BinOp):
         raise NotSelectableError(f"`{choice.text}` is not known to be a tensor")
     dtype = f"{block.predicates.code.text(target.value)}.dtype"
     cast = replace(choice, text=f"{_operand(choice.text)}.to({dtype})")

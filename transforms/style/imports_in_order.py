@@ -22,8 +22,9 @@ def in_order(before: Source, after: Source) -> str:
     """`after` with the imports that mending added where a sorter puts them. Names of the runtime are imported one by
     one, where they are free.
     """
-    while (moved := _standard_moved(before, after)) not in (None, after.text):
-        assert moved is not None
+    seen = {after.text}  # two that are moved in turn would be moved for ever
+    while (moved := _standard_moved(before, after)) is not None and moved not in seen:
+        seen.add(moved)
         after = Source(moved, after.path)
     return _with_names(before, after)
 

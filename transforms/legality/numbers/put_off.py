@@ -98,6 +98,16 @@ class _Deferral:
                 return self._call(self.code.text(node.func), args, keywords)
             case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args):
                 return self._call(self.code.text(node.func), args, node.keywords)
+            case ast.Call(func=ast.Attribute(value=separator, attr="join"), args=[parts], keywords=[]) if self._stays(
+                separator
+            ):
+                return self._call(self.code.text(node.func), [parts])
+            case ast.ListComp(elt=element, generators=loops) | ast.GeneratorExp(elt=element, generators=loops):
+                return self._of_each(element, loops)
+            case ast.DictComp(key=key, value=value, generators=loops) if not self._breaks(key):
+                if any(self._breaks(part) for loop in loops for part in (loop.iter, *loop.ifs)):
+                    raise NotCarriedError(self._short(node))
+                return self.code.text(node, {value: self._argument(value)})
             case ast.JoinedStr():
                 text, values = template(node)
                 return self._call(f"{quoted(text)}.format", values)
@@ -133,6 +143,35 @@ class _Deferral:
                     raise NotCarriedError(self._short(node))
                 return self.code.text(node, {v: self._argument(v) for v in values})
         raise NotCarriedError(self._short(node))
+
+    def _of_each(self, element: ast.expr, loops: list[ast.comprehension]) -> str:
+        """A list of what is made of each element; where reading the elements breaks the graph, `map` makes it then."""
+        breaking = [part for loop in loops for part in (loop.iter, *loop.ifs) if self._breaks(part)]
+        if not breaking and not any(loop.is_async for loop in loops):
+            clauses = (
+                f" for {self.code.text(loop.target)} in {self.code.operand(loop.iter)}"
+                + "".join(f" if {self.code.operand(test)}" for test in loop.ifs)
+                for loop in loops
+            )
+            return f"[{self._argument(element)}{''.join(clauses)}]"
+        match element, loops:
+            case ast.Call(func=ast.Name(), args=[ast.Name(id=given)]), [
+                ast.comprehension(target=ast.Name(id=name), iter=values, ifs=[], is_async=0)
+            ] if given == name and _calculates(self.facts, element):
+                function = self.code.text(element.func)
+            case ast.JoinedStr(), [ast.comprehension(target=ast.Name(id=name), iter=values, ifs=[], is_async=0)]:
+                text, given_values = template(element)
+                if [v.id if isinstance(v, ast.Name) else None for v in given_values] != [name]:
+                    raise NotCarriedError(self._short(breaking[0]))
+                function = f"{quoted(text)}.format"
+            case _:
+                raise NotCarriedError(self._short(breaking[0] if breaking else element))
+        made = f"{self.later}({self._function('map')}, {function}, {self._argument(values)})"
+        return f"{self.later}({self._function('list')}, {made})"
+
+    def _function(self, name: str) -> str:
+        plain = qualified(self.facts, ast.Name(name, ast.Load())) == f"builtins.{name}"
+        return name if plain or self.imports is None else self.imports.name(f"builtins.{name}", "builtins")
 
     def _holds_literals(self, node: ast.expr) -> bool:
         """Is an expression a list or tuple of texts and numbers that is written out, and stays as it is?"""
@@ -272,6 +311,16 @@ def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
             return at_once(facts, value)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="join"), args=[given], keywords=[]):
+            return at_once(facts, given)
+        case ast.ListComp(elt=element, generators=loops) | ast.GeneratorExp(elt=element, generators=loops):
+            return [
+                *at_once(facts, element),
+                *(part for loop in loops for n in (loop.iter, *loop.ifs) for part in at_once(facts, n)),
+            ]
+        case ast.DictComp(key=key, value=value, generators=loops):
+            read = [key, value, *(n for loop in loops for n in (loop.iter, *loop.ifs))]
+            return [part for n in read for part in at_once(facts, n)]
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")) | ast.JoinedStr():
             inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
             inner += [k.value for k in node.keywords] if isinstance(node, ast.Call) else []

@@ -14,7 +14,7 @@ from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
-from graphmend.transforms.legality.rows.masked_elements import nonzero_of, other_ranks_meet
+from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of, other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
 
@@ -76,10 +76,18 @@ class PickedRows(Kinds):
 @answers("domain")
 def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *, flat: bool) -> bool:
     """Is each row of a value computed from the row at its own place in each of `picks`?"""
-    if other_ranks_meet(facts, node, picks):
+    if other_ranks_meet(facts, node, picks) or any(_picks_otherwise(facts, n, picks) for n in nodes_in(node)):
         return False
     kinds = PickedRows(facts, picks, flat=flat)
     return has_rows(kinds.kind(node)) and kinds.pure
+
+
+def _picks_otherwise(facts: FunctionFacts, node: ast.AST, picks: Collected[ast.expr]) -> bool:
+    """Is a mask one of several indices, as in `x[m, 0]`?"""
+    match node:
+        case ast.Subscript(slice=ast.Tuple(elts=indices)) if node not in picks:
+            return any(is_mask(facts, index) for index in indices)
+    return False
 
 
 @answers("shapes")
