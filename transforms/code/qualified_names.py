@@ -45,6 +45,14 @@ def called(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None
     return node if isinstance(node, ast.Call) and qualified(facts, node.func) in names else None
 
 
+def asks_for_none(node: ast.AST | None) -> bool:
+    """Is this `... is None` or `... is not None`?"""
+    match node:
+        case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+    return False
+
+
 def method(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None:
     """`node` where it is a call of one of the methods `names` of a tensor."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:

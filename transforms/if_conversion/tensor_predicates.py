@@ -16,7 +16,15 @@ from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, listed, method, qualified
+from graphmend.transforms.code.qualified_names import (
+    asks_for_none,
+    called,
+    constant,
+    is_tensor,
+    listed,
+    method,
+    qualified,
+)
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.if_conversion.value_tests import depends
@@ -55,7 +63,7 @@ class Predicates:
             return self._static(node, replace)
         match node:
             case ast.BoolOp(values=values):
-                if _asks_for_none(values[0]):
+                if asks_for_none(values[0]):
                     raise NotATensorError(f"`{ast.unparse(values[0])}` is a Python bool")
                 return self._joined(node.op, values, replace)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -73,7 +81,7 @@ class Predicates:
         signs = ("&", "and") if isinstance(op, ast.And) else ("|", "or")
         pieces: list[str] = []
         for place, value in enumerate(values):
-            if _asks_for_none(value) and value is not values[-1]:
+            if asks_for_none(value) and value is not values[-1]:
                 rest = self._joined(op, values[place + 1 :], replace)
                 pieces.append(f"({self.code.line(value, replace)} {signs[1]} {rest})")
                 break
@@ -315,13 +323,6 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 
 def _operand(text: str) -> str:
     return text if is_atom(text) or (text.startswith("~") and is_atom(text[1:])) else f"({text})"
-
-
-def _asks_for_none(node: ast.expr) -> bool:
-    match node:
-        case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
-            return True
-    return False
 
 
 def _is_none(node: ast.expr) -> bool:

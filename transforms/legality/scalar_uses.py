@@ -15,7 +15,7 @@ from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, ten
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import is_read_earlier
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import number_type, qualified
+from graphmend.transforms.code.qualified_names import asks_for_none, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
@@ -103,7 +103,7 @@ class ScalarUses(HandedOn):
         return ScalarUses(facts, dtype, rewrites=rewrites)
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
-        if node is self._within:
+        if node is self._within or asks_for_none(self.facts.parent(node)):  # a tensor is no more None than a number
             return
         self._passed.append(node)
         match parent := self.facts.parent(node):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Subscript
-from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind, is_known_input
+from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind, is_known_input, options
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 
 
@@ -65,7 +65,7 @@ def example_inputs():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Subscript)
         if isinstance(event.value, Tensor):
-            for part in _parts(event.index):
+            for part in (one for index in _parts(event.index) for one in options(index)):
                 if (
                     isinstance(part, Tensor)
                     and part.rank == 0
