@@ -39,6 +39,11 @@ return best * 2
 # x: Tensor, y: Tensor
 return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
 # x: Tensor, n: Tensor
+total = 0
+if x.sum() > 0:
+    total = total + x.float().sum() - n.float().sum()
+return total + x
+# x: Tensor, n: Tensor
 return max(x[j].float() for j in range(3) if n[j].item() == 2)
 # x: Tensor, n: Tensor
 if torch.rand(()).item() < 0.5:

@@ -31,7 +31,7 @@ OFF = "with torch.backends.cudnn.flags(enabled=False):\n        "
 MENDED = [
     ("return F.ctc_loss(log_probs, y, n, m)", "return ctc_loss(log_probs, y, n, m)", False),
     (
-        "loss = torch.ctc_loss(log_probs, y, n, m) * 2\n    return loss",
+        "loss = F.ctc_loss(log_probs, y, n, m) * 2\n    return loss",
         "loss = ctc_loss(log_probs, y, n, m) * 2",
         False,
     ),

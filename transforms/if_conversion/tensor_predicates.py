@@ -63,9 +63,7 @@ class Predicates:
             return self._static(node, replace)
         match node:
             case ast.BoolOp(values=values):
-                if asks_for_none(values[0]):
-                    raise NotATensorError(f"`{ast.unparse(values[0])}` is a Python bool")
-                return self._joined(node.op, values, replace)
+                return self._of_all(node.op, values, replace)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return f"~{_operand(self.of(operand, replace))}"
             case ast.Compare():
@@ -74,6 +72,18 @@ class Predicates:
                 if (text := self._call(node, replace or {})) is not None:
                     return text
         return self._truth(node, replace or {})
+
+    def _of_all(self, op: ast.boolop, values: Sequence[ast.expr], replace: Replace | None) -> str:
+        """The same for the operands of `and` or `or`, of which one must be a tensor whatever is None."""
+        if asks_for_none(values[0]) or not any(self._is_asked(value) for value in values):
+            raise NotATensorError(f"`{ast.unparse(values[0])}` may be a Python bool")
+        return self._joined(op, values, replace)
+
+    def _is_asked(self, value: ast.expr) -> bool:
+        """Is a part of a test a tensor for certain, once it is written as one?"""
+        if isinstance(value, ast.BoolOp):
+            return not asks_for_none(value.values[0]) and any(map(self._is_asked, value.values))
+        return not asks_for_none(value) and not self._known(value)
 
     def _joined(self, op: ast.boolop, values: Sequence[ast.expr], replace: Replace | None) -> str:
         """What is asked for None is known while tracing, and decides there whether what follows is asked at all."""
@@ -95,7 +105,7 @@ class Predicates:
         """The text of conjuncts as one 0-d bool tensor: later ones are then always evaluated."""
         if len(tests) == 1:
             return self.of(tests[0], replace)
-        return self._joined(ast.And(), tests, replace)
+        return self._of_all(ast.And(), tests, replace)
 
     def _known(self, node: ast.expr) -> bool:
         """Is a part of a test known while tracing, and no question about a tensor?"""
@@ -225,6 +235,8 @@ class Predicates:
             raise NotATensorError("membership in this container has no tensor form")
         self.always(elements[1:])
         self.differences += number.differences if number else ()
+        if any(constant(e) is None for e in elements):
+            self.differences.append(Difference("nan", "a NaN is no more in a container that holds the same object"))
         pieces: list[str] = []
         plain = number.text if number else self.code.operand(item, replace)
         first, later = plain, plain

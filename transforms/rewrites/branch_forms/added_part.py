@@ -34,10 +34,11 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, locals_of, parameters
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, number_type
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import speculate
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 NAME = "added_part"
 
 
-@asks("effects", "totality", "memory", "gradients", "names")
+@asks("effects", "totality", "memory", "dtypes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or branch.orelse or len(branch.body) != 1 or not depends(facts, branch.test):
@@ -69,6 +70,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     numbers = [isinstance(o, Static) and o.type in NUMBER_TYPES for o in options(before)] if before is not None else []
     if not any(numbers) or not any(isinstance(facts.value(part), Tensor) for part in parts):
         return None
+    if len(terms) > 1 and not all(number_type(facts, p) or kinds(facts, p) <= {"float", "complex"} for p in parts):
+        return refuse(NAME, "whole numbers that are added up first may wrap around")
     in_place = isinstance(statement, ast.AugAssign)
     if in_place and not all(numbers) and not _made_here(facts, name):
         return refuse(NAME, f"`{name}` may be a tensor that was not made here, which would always be changed in place")
@@ -90,7 +93,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not in_place and not all(numbers):
         differences.append(Difference("aliasing", f"where nothing is added to it, `{name}` is a copy of what it was"))
     if len(terms) > 1:
-        differences.append(Difference("rounding", "what is added is added up first"))
+        says = "what is added is added up first"
+        differences += [Difference("rounding", says), Difference("overflow", says), Difference("nan", says)]
     plain = len(terms) == 1 and isinstance(parts[0], ast.Name)
     given = code.text(parts[0]) if plain else fresh(facts, "part")
     opposite = {"+": "-", "-": "+"} if terms[0][0] == "-" else {"+": "+", "-": "-"}

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.qualified_names import called, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
@@ -55,7 +55,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
-    drawn = effects(facts, *draws(facts, statement.test))  # once as before, in either context
+    drawn = effects(facts, *filter(lambda c: _is_new(facts, c), draws(facts, statement.test)))  # once, as before
     if blockers := [effect for effect in effects_of_test(facts, statement.test) if effect not in drawn]:
         return refuse(NAME, blockers[0])
     if told := told_by(facts, statement.test):
@@ -71,6 +71,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         facts,
         lambda: [replace_statements(facts.source, [statement], "\n".join(lines) + "\n", *kept)],
     )
+
+
+def _is_new(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a draw give new numbers, and look at no tensor?"""
+    name = qualified(facts, call.func) or ""
+    return name in _NEW or name.startswith(("random.", "numpy.random."))
+
+
+_NEW = frozenset({"torch.rand", "torch.randn", "torch.randint", "torch.randperm"})
 
 
 def _context(facts: FunctionFacts, side: Sequence[ast.stmt]) -> ast.expr | None:

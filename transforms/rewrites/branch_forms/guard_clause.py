@@ -49,6 +49,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import always_leaves
 from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.value_tests import depends
@@ -93,7 +94,10 @@ def _skipped_behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
     if not isinstance(above, ast.If) or above.body[-1] is not statement or above.orelse or depends(facts, above.test):
         return []
     rest = _behind(facts, above) if _ends(facts, statement, facts.parent(above)) else []
-    return rest if not _leaves(above.body[:-1]) and len(rest) <= _FEW else []
+    # a warning is shown once for each place in the text
+    functions = (n for s in rest for n in nodes_in(s) if isinstance(n, (ast.Name, ast.Attribute)))
+    warns = any(qualified(facts, n) == "warnings.warn" for n in functions)
+    return rest if not _leaves(above.body[:-1]) and len(rest) <= _FEW and not warns else []
 
 
 def _ends(facts: FunctionFacts, statement: ast.If, around: ast.AST | None) -> bool:

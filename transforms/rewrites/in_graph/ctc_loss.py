@@ -8,12 +8,12 @@ After:
     loss = ctc_loss(log_probs, targets, lengths, sizes, cudnn=False)
 
 Legal when:
-    what is called is torch's function, or a module that is a `torch.nn.CTCLoss` whatever is called; a context around it
-    switches cuDNN off for nothing else.
+    what is called is torch's function, or a module that is a `torch.nn.CTCLoss` in a file that gives no module hooks or
+    another `forward`; a context around it switches cuDNN off for nothing else.
 
 Differs in:
-    nothing: the same kernels compute it, forward and backward. Where the file gives modules hooks, those of a module
-    are not called. On a GPU, where cuDNN is on, and under autocast the graph breaks as ever.
+    nothing: the same kernels compute it, forward and backward. On a GPU, where cuDNN is on, and under autocast the graph
+    breaks as ever.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
-from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "ctc_loss"
-_FUNCTIONS = ("torch.nn.functional.ctc_loss", "torch.ctc_loss")
+#: `torch.ctc_loss` has other parameters
+_FUNCTIONS = ("torch.nn.functional.ctc_loss",)
 _CONTEXT = "torch.backends.cudnn.flags"
-_HOOKS = Difference("callers", "hooks of the module are not called")
 
 
 @asks("names", any_value=True)
@@ -52,11 +52,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "its arguments are not written one by one")
     if around is not None and (not _is_off(facts, around) or getattr(around.body[-1], "value", None) is not call):
         return refuse(NAME, f"`{ast.unparse(around.items[0].context_expr)}` is about more than the loss")
+    if around is not None and any(isinstance(n, ast.Call) and n is not call for n in nodes_in(call)):
+        return refuse(NAME, "what the loss is given is computed in the context, too")
     if around is not None and not replaceable(facts, [around]):
         return refuse(NAME, "the statement shares its line with another one")
     options = _options(facts, call)
     if options is None:
         return None
+    if options and (has_hooks(facts.source.tree) or _gives_forward(facts)):
+        return refuse(NAME, "the file gives modules hooks, or another `forward`")
     code, imports = Code(facts.source), Imports(facts)
     name = imports.name("graphmend.runtime.ctc_loss", "graphmend.runtime")
     given = [*map(code.argument, call.args), *(f"{k.arg}={code.argument(k.value)}" for k in call.keywords), *options]
@@ -70,8 +74,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         line = code.text(around.body[0], {call: text})
         return [*imports.edits(), replace_statements(facts.source, [around], f"{line}\n")]
 
-    differences = [_HOOKS] if options and has_hooks(facts.source.tree) else []
-    return offer(NAME, "call the loss as one node of the graph (graphmend.runtime)", facts, make, differences)
+    return offer(NAME, "call the loss as one node of the graph (graphmend.runtime)", facts, make)
+
+
+def _gives_forward(facts: FunctionFacts) -> bool:
+    """Does the file bind the `forward` of an object?"""
+    tree = facts.source.tree
+    stores = (n for n in nodes_in(tree) if isinstance(n, (ast.Attribute, ast.Constant))) if tree is not None else ()
+    return any(
+        n.value == "forward" if isinstance(n, ast.Constant) else n.attr == "forward" and isinstance(n.ctx, ast.Store)
+        for n in stores
+    )
 
 
 def _around(facts: FunctionFacts) -> ast.With | None:

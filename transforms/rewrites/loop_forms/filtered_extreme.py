@@ -39,7 +39,8 @@ _NOTHING = Difference("exception", "where nothing is left, the result is infinit
 _NAN = Difference("nan", "where a NaN is among the elements, it is the result")
 _COPY = Difference("aliasing", "the result is a copy instead of one of the elements")
 _ALIKE = Difference("exception", "all elements must have one shape, and one value each")
-_DTYPE = Difference("dtype", "whole numbers become floating ones")
+_DTYPE = Difference("dtype", "of several dtypes the result has the promoted one")
+_TIES = Difference("gradients", "where an element that counts is infinite, another one may get its gradient")
 _ZEROS = Difference("zero-gradients", "what only other elements use gets zeros for gradients instead of None")
 
 
@@ -60,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     value = facts.value(element)
     if not isinstance(value, Tensor) or value.ndarray or loop.is_async:
         return refuse(NAME, f"`{ast.unparse(element)}` is not known to be a tensor")
-    if (kind := dtype_kind(value.dtype)) not in (None, "float"):
+    if dtype_kind(value.dtype) not in (None, "float"):
         return refuse(NAME, f"of `{ast.unparse(element)}`, whole numbers, none is the smallest or the greatest")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
@@ -77,7 +78,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     every = f"for {code.text(loop.target)} in {code.operand(loop.iter)}"
     text = f"{imports.name('torch.stack')}([{part} {every}]).{which}(dim=0).values"
     differences = [*predicates.differences, *found.differences, _NOTHING, _NAN, _COPY, _ALIKE]
-    differences += ([_DTYPE] if kind is None else []) + ([_ZEROS] if recorded(facts, facts.statement) else [])
+    differences += [_DTYPE] if value.dtype not in ("float32", "float64", "float16", "bfloat16") else []
+    differences += [_ZEROS, _TIES] if recorded(facts, facts.statement) else []
 
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_expression(facts.source, whole, text)]

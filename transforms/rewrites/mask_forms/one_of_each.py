@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 NAME = "one_of_each"
 _FITS = Difference("exception", "a view that does not fit what is picked, or an element that it lacks, raise no more")
 _FEWER = Difference("exception", "an element that the mask does not pick, as it picks fewer, raises no more")
+_NO_DIMENSIONS = Difference("shape", "a mask without dimensions picks an element where it picked all")
 _SHAPE = Difference("exception", "a mask of another shape than what it picks from raises otherwise, or no more")
 _LAID = Difference("strides", "the result lies in memory in order")
 
@@ -91,6 +92,8 @@ def _of_all(facts: FunctionFacts, node: ast.expr, tensor: ast.expr, picking: ast
     """The one element of all that are picked."""
     if does := effects(facts, tensor, picking):
         return refuse(NAME, does[0])
+    if _rank(facts, picking) == 0:
+        return refuse(NAME, f"`{ast.unparse(picking)}` has no dimensions")
     code, rank = Code(facts.source), _rank(facts, picking)
     mask, flat = code.operand(picking), code.operand(tensor)
     device = f"{mask}.device"
@@ -110,7 +113,8 @@ def _of_all(facts: FunctionFacts, node: ast.expr, tensor: ast.expr, picking: ast
         text = f"{flat}[{at}].squeeze(0)"
         return [*imports.edits(), replace_expression(facts.source, node, text)]
 
-    return offer(NAME, "look for the element that is taken", facts, make, [_FEWER, _SHAPE, _LAID])
+    differences = [_FEWER, _SHAPE, _LAID, *([_NO_DIMENSIONS] if rank is None else [])]
+    return offer(NAME, "look for the element that is taken", facts, make, differences)
 
 
 def _text(facts: FunctionFacts, imports: Imports, taken: _Taken) -> str:

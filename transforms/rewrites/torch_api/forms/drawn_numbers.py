@@ -87,7 +87,7 @@ def beta(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | Non
     call = called(facts, asked(facts), "numpy.random.beta", "random.betavariate")
     if call is None:
         return None
-    if len(call.args) != 2 or call.keywords:
+    if len(call.args) != 2 or call.keywords or not all(number_type(facts, a) for a in call.args):
         return "only one number is drawn by torch"
     uses = ScalarUses(facts, "float32")
     uses.follow(call)
@@ -95,6 +95,7 @@ def beta(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | Non
     return call, f"{made}.sample()", [_OTHER, *uses.differences]
 
 
+_NEGATIVE = Difference("exception", "a number below zero raises")
 _AS_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.LongTensor")
 
 
@@ -106,10 +107,10 @@ def permutation(facts: FunctionFacts, code: Code, imports: Imports) -> Form | st
     if len(call.args) != 1 or call.keywords or number_type(facts, call.args[0]) != "int":
         return "only the places from 0 to a number are drawn by torch"
     text = f"{imports.name('torch.rand')}({code.argument(call.args[0])}).argsort()"
-    parent = facts.parent(call)
+    parent, differs = facts.parent(call), [_OTHER, _NEGATIVE]
     if isinstance(parent, ast.Call) and called(facts, parent, *_AS_TENSOR) and parent.args == [call]:
-        return (parent, text, [_OTHER]) if not parent.keywords else (call, text, [_OTHER])
-    return call, f"{text}.numpy()", [_OTHER]
+        return (parent, text, differs) if not parent.keywords else (call, text, differs)
+    return call, f"{text}.numpy()", differs
 
 
 @answers("order")
