@@ -12,8 +12,8 @@ Legal when:
     another `forward`; a context around it switches cuDNN off for nothing else.
 
 Differs in:
-    nothing: the same kernels compute it, forward and backward. On a GPU, where cuDNN is on, and under autocast the graph
-    breaks as ever.
+    nothing: the same kernels compute it, forward and backward. On a GPU, where cuDNN is on, and under autocast the
+    graph breaks as ever.
 """
 
 from __future__ import annotations
