@@ -39,6 +39,9 @@ return best * 2
 # x: Tensor, y: Tensor
 return sorted([x * 2, y], key=lambda t: t.sum().item())[-1] + 1
 # x: Tensor, n: Tensor
+criterion = nn.CTCLoss()
+return criterion(x, n, n, n)
+# x: Tensor, n: Tensor
 total = 0
 if x.sum() > 0:
     total = total + x.float().sum() - n.float().sum()

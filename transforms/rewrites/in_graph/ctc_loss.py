@@ -29,6 +29,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -42,7 +43,7 @@ _FUNCTIONS = ("torch.nn.functional.ctc_loss",)
 _CONTEXT = "torch.backends.cudnn.flags"
 
 
-@asks("names", any_value=True)
+@asks("effects", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = _around(facts)
     call = _call(facts, around if around is not None else facts.node)
@@ -61,6 +62,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if options and (has_hooks(facts.source.tree) or _gives_forward(facts)):
         return refuse(NAME, "the file gives modules hooks, or another `forward`")
+    if options and (does := effects(facts, call.func)):  # it is read once for each option
+        return refuse(NAME, does[0])
     code, imports = Code(facts.source), Imports(facts)
     name = imports.name("graphmend.runtime.ctc_loss", "graphmend.runtime")
     given = [*map(code.argument, call.args), *(f"{k.arg}={code.argument(k.value)}" for k in call.keywords), *options]
