@@ -100,7 +100,7 @@ class _Reader:
         variable = variable.realize()
         match variable:
             case NumpyNdarrayVariable():
-                raise Uncapturable("an array")
+                return self.array(variable)
             case TensorVariable():
                 return self.tensor(variable)
             case SymNodeVariable():
@@ -146,6 +146,14 @@ class _Reader:
             raise Uncapturable("a tensor subclass has its own text")
         self.tensors.append(variable)
         return Tensor(len(self.tensors) - 1, how)
+
+    def array(self, variable: NumpyNdarrayVariable) -> Tensor:
+        """An array for a function on the host. Where NumPy gives a scalar, Dynamo has a 0-d array."""
+        example = variable.as_proxy().node.meta["example_value"]
+        if "size" not in self.tx.symbolic_locals or not example.dim() or example.device.type != "cpu":
+            raise Uncapturable("an array")
+        self.tensors.append(variable)
+        return Tensor(len(self.tensors) - 1, Appearance(array=True))
 
     def number(self, variable: SymNodeVariable) -> Part:
         if variable.python_type() is bool:

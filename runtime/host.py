@@ -10,13 +10,15 @@ import torch
 from . import mechanism
 
 
-def on_host(size: Sequence[int], dtype: torch.dtype, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def on_host(
+    size: int | Sequence[int], dtype: torch.dtype, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Any:
     """`function(*args, **kwargs)`, which gives a NumPy array of this size and of the NumPy counterpart of `dtype`.
 
     While `torch.compile` traces, the call becomes a node of the graph, which calls the function each time the graph
     runs, in the order of the program: random numbers, exceptions and warnings are those of plain Python. No gradients
     flow through it. There, a result of another size or dtype raises RuntimeError. What `emit` cannot carry as an
-    argument breaks the graph, as the plain call does.
+    argument breaks the graph, as the plain call does; arrays are carried where they are not 0-d.
     """
     if not torch.compiler.is_dynamo_compiling():
         return function(*args, **kwargs)
@@ -28,7 +30,8 @@ def on_host(size: Sequence[int], dtype: torch.dtype, function: Callable[..., Any
     if site is None:
         return function(*args, **kwargs)
     given = tensors or (torch.empty(0, device="cpu"),)
-    return mechanism.host_operator(site, given, numbers, list(size), dtype).numpy()
+    sizes = [size] if isinstance(size, int) else list(size)
+    return mechanism.host_operator(site, given, numbers, sizes, dtype).numpy()
 
 
 mechanism.hide(on_host.__code__)

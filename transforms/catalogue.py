@@ -35,7 +35,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
-from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host
+from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host
 from graphmend.transforms.rewrites.loop_forms import (
     as_comprehension,
     as_loop,
@@ -159,6 +159,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM205",
         (
+            rest_on_host.rewrite,
             on_host.rewrite,
             torch_form.rewrite,
             numpy_form.rewrite,
@@ -175,6 +176,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM301",
         (
+            rest_on_host.rewrite,
             on_host.rewrite,
             filled_in_order.rewrite,
             segments.rewrite,
@@ -192,10 +194,11 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM302", (on_host.rewrite, order_by_key.rewrite, keep_tensor.rewrite, text_form.rewrite)),
+    ("GM302", (rest_on_host.rewrite, on_host.rewrite, order_by_key.rewrite, keep_tensor.rewrite, text_form.rewrite)),
     (
         "GM303",
         (
+            rest_on_host.rewrite,
             on_host.rewrite,
             computed_index.rewrite,
         ),
@@ -225,7 +228,14 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ),
     (
         "GM403",
-        (on_host.rewrite, filled_in_order.rewrite, computed_index.rewrite, tensor_box.rewrite, tensor_slice.rewrite),
+        (
+            rest_on_host.rewrite,
+            on_host.rewrite,
+            filled_in_order.rewrite,
+            computed_index.rewrite,
+            tensor_box.rewrite,
+            tensor_slice.rewrite,
+        ),
     ),
     (
         "GM501",

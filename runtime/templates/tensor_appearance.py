@@ -20,6 +20,8 @@ class Appearance(NamedTuple):
     parameter: bool = False
     number: bool = False
     """A Python number that Dynamo carries in a tensor."""
+    array: bool = False
+    """An array of NumPy, as well."""
 
 
 def appearance_of(tensor: torch.Tensor) -> Appearance:
@@ -35,6 +37,8 @@ def restore_appearance(tensor: torch.Tensor, appearance: Appearance) -> Any:
     if appearance.number:
         return tensor.item()
     tensor = tensor.detach()
+    if appearance.array:
+        return tensor.numpy()
     if appearance.parameter:
         return torch.nn.Parameter(tensor, appearance.requires_grad)
     if not appearance.requires_grad:

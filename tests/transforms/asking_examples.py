@@ -372,6 +372,23 @@ def case(x: Tensor):
     return x * torch.tensor(spans((2, 3), 0.5))
 """,
     """
+import numpy as np
+
+
+def spans(shape, rate):
+    count, length = shape
+    extra = np.random.rand(1).item()
+    found = np.zeros((count, length), dtype=bool)
+    for row in range(count):
+        found[row, np.random.choice(length, int(rate * length), replace=False)] = True
+    return found
+
+
+@torch.compile
+def case(x: Tensor):
+    return x * torch.tensor(spans((2, 3), 0.5))
+""",
+    """
 def fill(table, gone, rows):
     table[gone] = rows[0]
 

@@ -100,3 +100,60 @@ def test_another_size_raises() -> None:
     graph = run("from graphmend.runtime import on_host\n" + text, "eager")
     with pytest.raises(RuntimeError, match=r"said to give torch.bool of \(2, 1\)"):
         graph(torch.ones(2, 6, 3), torch.ones(2, 6))
+
+
+DRAWN = (
+    HEAD.replace("{}", "pass")
+    .replace("np.random.rand(1).item()", "extra")
+    .replace("    sizes =", "    extra = np.random.rand(1).item()\n    sizes =")
+)
+
+
+def answers(function: Any) -> list[Any]:
+    import numpy as np
+
+    found: list[Any] = []
+    for count in (2, 3, 5):
+        torch.manual_seed(count)
+        np.random.seed(count)
+        x = torch.randn(count, 6, 3)
+        found += [function(x, torch.ones(count, 6)).tolist(), np.random.rand(), torch.rand(1).item()]
+    return found
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_torch_draws_stays_in_the_graph(backend: str) -> None:
+    """Plain Python draws all from NumPy's generator, and TorchDynamo what it traces from torch's: before and after."""
+    text = mend_text(DRAWN).source.text
+    assert "    extra = np.random.rand(1)\n" in text
+    assert answers(run(DRAWN, "none")) == answers(run(text, "none"))
+    plain = run(DRAWN, "none")
+    torch._dynamo.reset()
+    before = answers(torch.compile(plain, backend=backend))
+    assert before == answers(run(text, backend))
+    assert before != answers(run(text, "none"))
+
+
+DRAW, SIZES = "    extra = np.random.rand(1).item()\n", "    sizes ="
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("draw", "then"),
+    [
+        ("    extra = np.random.rand(*shape).sum()\n", ""),
+        ("    extra = np.random.rand(1).item() + np.random.rand(1).item()\n", ""),
+        ("    np.random.choice(3)\n" + DRAW, ""),
+        ("    for _ in range(2):\n        np.random.choice(3)\n" + DRAW, ""),
+        ("    lengths = np.ones(count)\n" + DRAW, "    lengths[0] = 2\n"),
+        ("    if least:\n        other = 2\n" + DRAW, "    other = other + 1\n"),
+        (DRAW, "    count = count + 0\n"),
+        (DRAW, "    np.random.randint(0, 2, 1)\n"),
+        (DRAW, "    print(extra)\n"),
+    ],
+)
+def test_the_rest_is_left_where_more_would_change(draw: str, then: str) -> None:
+    text = DRAWN.replace(DRAW, draw).replace(SIZES, then + SIZES)
+    assert "def rest(" in mend_text(DRAWN).source.text
+    assert "def rest(" not in mend_text(text, unsafe=True).source.text
