@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, tensor_in
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import is_read_earlier
+from graphmend.transforms.code.bindings import is_read_earlier, reaching
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import asks_for_none, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -58,7 +58,7 @@ class ScalarUses(HandedOn):
         super().__init__(facts, rewrites=rewrites)
         self._within = within
         self._dtype, self._may_say, self._restates = dtype, says or rewrites, restates
-        self._seen: set[tuple[str, Hashable]] = set()
+        self._seen: set[tuple[str, Hashable, ast.expr | None]] = set()
         self._mixed = False
         self._handed: list[frozenset[str]] = []
         self._added_to: dict[ast.AugAssign, Hashable] = {}
@@ -118,19 +118,17 @@ class ScalarUses(HandedOn):
                 self._test(parent, dtype)
             case ast.UnaryOp(op=ast.Not()):
                 self._test(parent, self._negated(parent, node))
-            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
+            case ast.If(test=t) | ast.IfExp(test=t) | ast.While(test=t) | ast.Assert(test=t) if t is node:
                 self.asks.append(parent)  # a branch on a tensor
             case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):
                 self.asks.append(parent)
             case ast.IfExp():
                 self._follow(parent, dtype)
-            case ast.Assert(test=test) if test is node:
-                self.asks.append(parent)
             case ast.FormattedValue(conversion=-1) if is_only_text(self.facts, parent):
                 pass  # a tensor without dimensions is formatted as its number is
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)
-            case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
+            case ast.Attribute(attr=attr) if not (hasattr(0.0, attr) or hasattr(0, attr)):
                 pass  # no number has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
                 self.asks.append(parent)
@@ -163,8 +161,7 @@ class ScalarUses(HandedOn):
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():
-                above = self.facts.parent(parent)
-                assert isinstance(above, ast.Call)
+                above = cast("ast.Call", self.facts.parent(parent))
                 self._argument(above, node, dtype)
             case ast.NamedExpr(target=target):
                 self._hand(node, [target])
@@ -173,14 +170,14 @@ class ScalarUses(HandedOn):
             case ast.Assign(targets=targets):
                 self._hand(node, targets)
                 for one in targets:
-                    self._target(one, dtype)
+                    self._target(one, dtype, node)
             case ast.AnnAssign(target=target):
                 self._hand(node, [target])
-                self._target(target, dtype)
+                self._target(target, dtype, node)
             case ast.Tuple(elts=elts) if (unpacked := self._unpacked(parent)) is not None:
                 taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
                 self._hand(node, [taker])
-                self._target(taker, dtype)
+                self._target(taker, dtype, node)
             case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Return):
                 self._returned(above, dtype, node)
             case ast.AugAssign():
@@ -307,10 +304,10 @@ class ScalarUses(HandedOn):
 
     # Names and places
 
-    def _target(self, target: ast.expr, dtype: Hashable) -> None:
+    def _target(self, target: ast.expr, dtype: Hashable, bound: ast.expr | None = None) -> None:
         match target:
             case ast.Name(id=name):
-                self._name(name, dtype)
+                self._name(name, dtype, bound)
             case ast.Attribute():
                 self._outlives(target, dtype)
             case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
@@ -321,15 +318,17 @@ class ScalarUses(HandedOn):
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(target)}` is to hold a Python number")
 
-    def _name(self, name: str, dtype: Hashable) -> None:
-        if (name, dtype) in self._seen:
+    def _name(self, name: str, dtype: Hashable, bound: ast.expr | None = None) -> None:
+        """Follows a name to its readers, but for those that surely read something else than `bound`."""
+        if (name, dtype, bound) in self._seen:
             return
-        self._seen.add((name, dtype))
+        self._seen.add((name, dtype, bound))
         for node in nodes_in(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                if isinstance(self.facts.value(node), Tensor) or is_read_earlier(self.facts, node):
+                other = bound is not None and reaching(self.facts, node) not in (bound, None)
+                if other or isinstance(self.facts.value(node), Tensor) or is_read_earlier(self.facts, node):
                     continue
                 if not self._says(node, dtype):
                     self._follow(node, dtype)

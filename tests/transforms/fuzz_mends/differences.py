@@ -45,8 +45,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
     if section == "grads" and field == "kind":
         covering |= KINDS["zero-gradients"]
     promoted = any(other.partition(" ")[0].endswith(".dtype") for other in seen)
-    if field == "promoted" or (promoted and field in ("nan", "alias")):
-        covering |= KINDS["dtype"]  # another dtype wraps, writes NaN and shares memory otherwise
+    if field == "promoted" or (promoted and field in ("nan", "alias", "beyond")):
+        covering |= KINDS["dtype"]  # another dtype wraps and overflows, writes NaN and shares memory otherwise
     if what == "warnings":  # torch warns of some operands as it refuses others
         covering |= KINDS["exception"] | (KINDS["gradients"] if "grads.raised" in seen else frozenset())
     if what.startswith("raised nothing") or what.endswith("for its dtypes"):  # one dtype may be refused, another not

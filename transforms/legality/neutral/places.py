@@ -14,7 +14,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import carries, lost
-from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.neutral.binding import SCOPES, Binding, binding
 from graphmend.transforms.legality.neutral.elements import Element, number
 from graphmend.transforms.legality.neutral.takers import TellsError, called_unrecorded, given_for_none, takes
@@ -360,6 +360,8 @@ def _copies(facts: FunctionFacts, tensor: ast.expr) -> list[Difference]:
     raises = Difference("exception", "a mask of a shape that does not fit raises where it masks nothing too")
     found = [shape, raises, Difference("strides", f"`{shortened(tensor)}` becomes dense memory under any mask")]
     if not shares(facts, tensor).fresh:
+        if changed_in_place(facts, tensor, behind=facts.statement):
+            raise TellsError(f"`{shortened(tensor)}` is changed in place, and would be a copy under any mask")
         found.append(Difference("aliasing", f"`{shortened(tensor)}` is a copy under any mask"))
         found += lost(facts, facts.statement, "a copy that any mask makes has no gradient history", tensor)
     return found
