@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -75,6 +76,7 @@ class _Reader:
 
     def __init__(self, tx: Any) -> None:
         self.tx = tx
+        self.is_host = "size" in tx.symbolic_locals  # the frame is that of `on_host`
         self.tensors: list[VariableTracker] = []
         self.numbers: list[VariableTracker] = []
 
@@ -122,8 +124,13 @@ class _Reader:
             case ConstDictVariable() if variable.python_type() is dict:
                 return self.mapping(variable)
         if variable.is_python_constant():
-            return Constant(variable.as_python_constant())
+            return self.constant(variable.as_python_constant())
         return self.stream(variable)
+
+    def constant(self, value: Any) -> Constant:
+        if self.is_host and isinstance(value, Iterator):
+            raise Uncapturable("what is used up by the first run of the graph")
+        return Constant(value)
 
     def group(self, variable: Any) -> Group:
         variable = variable.realize()
@@ -150,7 +157,7 @@ class _Reader:
     def array(self, variable: NumpyNdarrayVariable) -> Tensor:
         """An array for a function on the host. Where NumPy gives a scalar, Dynamo has a 0-d array."""
         example = variable.as_proxy().node.meta["example_value"]
-        if "size" not in self.tx.symbolic_locals or not example.dim() or example.device.type != "cpu":
+        if not self.is_host or not example.dim() or example.device.type != "cpu":
             raise Uncapturable("an array")
         self.tensors.append(variable)
         return Tensor(len(self.tensors) - 1, Appearance(array=True))

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from judge import mend_text, torch
 
-HEAD = """import numpy as np
+HEAD = """import math
+
+import numpy as np
 import torch
 
 KEPT = []
@@ -84,6 +86,15 @@ def test_a_graph_draws_what_plain_python_draws(backend: str) -> None:
         ("np.add.at(mask.numpy(), 0, 1)", ("", "")),
         ("many = many + len(KEPT)", ("", "")),
         ("np.save('f', found)", ("", "")),
+        ("np.add(mask, 1, mask)", ("", "")),
+        ("rows = [mask]; rows[0] += 1", ("", "")),
+        ("rows = list(mask); rows[0][:] = 1", ("", "")),
+        ("list(map(mask.add_, [1]))", ("", "")),
+        ("many = many if mask.grad is None else 0", ("", "")),
+        ("many = many if mask is rate else many", ("", "")),
+        ("many = many + math.kept", ("", "")),
+        ("many = many + next(sizes)", ("", "")),
+        ("pass", ("np.zeros((count, length), dtype=bool)", "np.zeros((count, shape[1]), bool, 'F')")),
         ("pass", ("return found", "return found if count else found.T")),
         ("pass", ("np.zeros((count, length), dtype=bool)", "np.zeros(KEPT, dtype=bool)")),
         ("pass", ("spans((count, length), rate, mask=mask)", "spans(tuple(x.shape[:2]), rate, mask=mask)")),
@@ -92,6 +103,21 @@ def test_a_graph_draws_what_plain_python_draws(backend: str) -> None:
 )
 def test_what_does_more_is_called_as_before(line: str, replaced: tuple[str, str]) -> None:
     assert "on_host" not in mended(line, replaced)
+
+
+@pytest.mark.torch
+def test_the_dtype_may_stand_by_its_place() -> None:
+    text = mended(replaced=("dtype=bool", "np.float32"))
+    assert "on_host((count, length), torch.float32, spans" in text
+    assert run(text, "eager")(torch.randn(2, 6, 3), torch.ones(2, 6)).shape == (2, 6, 3)
+
+
+@pytest.mark.torch
+def test_what_is_drawn_and_not_read_is_still_drawn() -> None:
+    unused = DRAWN.replace("rate * size + extra", "rate * size")
+    text = mend_text(unused).source.text
+    assert "def rest(" in text
+    assert answers(run(unused, "none")) == answers(run(text, "none"))
 
 
 @pytest.mark.torch

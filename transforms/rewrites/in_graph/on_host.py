@@ -38,14 +38,8 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.outside.host_functions import (
-    Written,
-    array_made,
-    does_more,
-    function_around,
-    size_of,
-    traced_draws,
-)
+from graphmend.transforms.legality.outside.host_bodies import does_more
+from graphmend.transforms.legality.outside.host_functions import array_made, function_around, size_of, traced_draws
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -113,8 +107,8 @@ def _first(facts: FunctionFacts, call: ast.Call) -> Span:
     return min(map(facts.source.span, parts))
 
 
-def _at_call(facts: FunctionFacts, function: ast.FunctionDef, call: ast.Call, size: str) -> str | None:
-    """The size at a call; None where its text would be evaluated twice, or is not there."""
+def _at_call(facts: FunctionFacts, function: ast.FunctionDef, call: ast.Call, size: ast.expr) -> str | None:
+    """The size at a call; None where its text would be evaluated twice, or may raise before the function is called."""
     names = [p.arg for p in function.args.args]
     given = dict(zip(names, call.args, strict=False)) | {k.arg or "": k.value for k in call.keywords}
     if "" in given or any(isinstance(a, ast.Starred) for a in call.args) or len(call.args) > len(names):
@@ -124,16 +118,21 @@ def _at_call(facts: FunctionFacts, function: ast.FunctionDef, call: ast.Call, si
         head[2][:1] == "(" and not isinstance((*call.args, *call.keywords)[0], ast.Tuple)
     ):
         return None
-    plain = (ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Subscript, ast.Load)
-    written = ast.parse(size, mode="eval").body
-    texts: dict[str, str] = {}
-    for node in ast.walk(written):
-        if isinstance(node, ast.Name) and node.id != "len":
-            argument = given.get(node.id, _default(function, node.id))
-            if argument is None or not all(isinstance(n, plain) for n in ast.walk(argument)):
-                return None
-            texts[node.id] = ast.unparse(argument)
-    return ast.unparse(Written(texts).visit(written))
+    parts = size.elts if isinstance(size, ast.Tuple) else [size]
+    texts = []
+    for part in parts:
+        found: ast.expr | None = part
+        match part:
+            case ast.Name(id=name):
+                found = given.get(name, _default(function, name))
+            case ast.Subscript(ast.Name(id=name), ast.Constant(value=int(place))):
+                of = given.get(name)
+                found = of.elts[place] if isinstance(of, ast.Tuple) and 0 <= place < len(of.elts) else None
+        plain = (ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.Subscript, ast.Load)
+        if found is None or not all(isinstance(n, plain) for n in ast.walk(found)):
+            return None
+        texts.append(ast.unparse(found))
+    return texts[0] if isinstance(size, ast.Name) else f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def _default(function: ast.FunctionDef, name: str) -> ast.expr | None:

@@ -42,17 +42,11 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, TextEdit
-from graphmend.transforms.legality.outside.host_functions import (
-    Array,
-    array_made,
-    does_more,
-    function_around,
-    is_size,
-    traced_draws,
-)
+from graphmend.transforms.legality.outside.host_bodies import does_more
+from graphmend.transforms.legality.outside.host_functions import Array, array_made, function_around, traced_draws
 from graphmend.transforms.rewrites.answers import asks, offer
 
 if TYPE_CHECKING:
@@ -60,6 +54,8 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "rest_on_host"
+#: they look names up when they are called
+_LATE = (ast.Lambda, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: what draws an array where it is given a size, and the number of its arguments in front of that
 _ARRAYS = {
     "numpy.random.rand": 0,
@@ -84,22 +80,22 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | None:
     at = function.body.index(statement)
     head, rest = function.body[: at + 1], function.body[at + 1 :]
     bound = _bound(function, head)
-    needed = [n for n in bound if n in reads(*rest)]
+    target = ast.unparse(statement.targets[0])
+    needed = [n for n in bound if n == target or n in reads(*rest)]
     if (
         not (rest and begins_line(facts.source, rest[0]) and begins_line(facts.source, statement))
         or writes(*head).intersection(reads(*rest)).difference(bound)
         or not _is_known(made, set(bound) - writes(*rest))
+        or any(isinstance(n, _LATE) for s in head for n in nodes_in(s))
         or does_more(facts, function, bound) is not None
     ):
         return None
     imports, code, name = Imports(facts.within(function)), Code(facts.source), fresh(facts, "rest")
     host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
     of = imports.name(f"torch.{made.dtype}")
-    target = ast.unparse(statement.targets[0])
 
     def make() -> list[TextEdit]:
-        size = made.size if isinstance(made.size, (ast.Tuple, ast.Name)) else ast.Tuple([made.size], ast.Load())
-        given = ", ".join([ast.unparse(size), of, name, *needed])
+        given = ", ".join([ast.unparse(made.size), of, name, *needed])
         text = f"def {name}({', '.join(needed)}):\n"
         text += f"    {target} = {code.text(statement.value, {call: target})}\n    {HOLE.format(0)}\n"
         return [
@@ -135,11 +131,13 @@ def _draws(facts: FunctionFacts, statement: ast.stmt) -> bool:
 
 
 def _is_array(facts: FunctionFacts, call: ast.Call) -> bool:
-    """Does a call draw an array, of a size that is written?"""
+    """Does a call draw an array of one element, of a size that is written?"""
     before = _ARRAYS.get(qualified(facts, call.func) or "")
-    if before is None or not all(isinstance(a, ast.Constant) for a in (*call.args, *(k.value for k in call.keywords))):
+    if before is None or not all(isinstance(constant(a), (int, float)) for a in call.args[:before]):
         return False
-    return len(call.args) > before or any(k.arg == "size" for k in call.keywords)
+    sizes = [*call.args[before:], *(k.value for k in call.keywords if k.arg == "size")]
+    options = {k.arg for k in call.keywords} - {"size"}
+    return bool(sizes) and not options and all(constant(a) == 1 for a in sizes)
 
 
 def _bound(function: ast.FunctionDef, head: list[ast.stmt]) -> list[str]:
@@ -153,5 +151,6 @@ def _bound(function: ast.FunctionDef, head: list[ast.stmt]) -> list[str]:
 
 
 def _is_known(made: Array, names: set[str]) -> bool:
-    """Is the size of an array told by some names?"""
-    return is_size(made.size) and {n.id for n in ast.walk(made.size) if isinstance(n, ast.Name)} - {"len"} <= names
+    """Is the size of an array told by some names alone, so that it raises nothing?"""
+    parts = made.size.elts if isinstance(made.size, ast.Tuple) else [made.size]
+    return all(isinstance(p, ast.Constant) or (isinstance(p, ast.Name) and p.id in names) for p in parts)
