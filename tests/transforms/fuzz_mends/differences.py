@@ -30,11 +30,12 @@ _SEEN = {
 _SECTIONS = {"grads": "gradients", "inputs": "argument-state", "state": "state"}
 
 
-def unnamed(observed: Iterable[str], fixes: Iterable[Fix]) -> list[str]:
-    """The observed differences that no mend names."""
+def unnamed(observed: Iterable[str], fixes: Iterable[Fix], *, shared: bool = False) -> list[str]:
+    """The observed differences that no mend names; `shared`: of calls whose inputs share memory with each other."""
     seen = list(observed)
     names = {difference.kind for fix in fixes for difference in fix.differences}
-    return [what for what in seen if names.isdisjoint(words(what, seen))]
+    given = KINDS["other-inputs"] if shared else frozenset()
+    return [what for what in seen if names.isdisjoint(words(what, seen) | given)]
 
 
 def words(what: str, seen: Collection[str]) -> frozenset[str]:

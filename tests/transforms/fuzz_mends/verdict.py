@@ -114,7 +114,8 @@ def _counts(program: Program, want: judge.Seen, found: dict[str, int], text: Tex
     """Is such a difference wrong?"""
     if all(fix.applicability == "safe" for fix in text.fixes):
         return True
-    left = unnamed(found, text.fixes)
+    of_shared = all(map(judge.given_shared_memory, (want[number] for number in found.values() if number < len(want))))
+    left = unnamed(found, text.fixes, shared=of_shared)
     if left and not unnamed([what.replace(".data", ".rounding") for what in left], text.fixes):
         answer = forked(observed_nudged, program.text, program.inputs, kept_names(program.text))
         return not ("ok" in answer and judge.is_amplified(want, answer["ok"]))

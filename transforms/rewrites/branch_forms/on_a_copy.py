@@ -214,11 +214,8 @@ def _shared(facts: FunctionFacts, branch: ast.If, operands: list[ast.expr], root
         unrelated = name in parameters(facts.function) and not bindings(facts).get(name or "")
         if not unrelated or any(p == name or p.startswith((f"{name}.", f"{name}[")) for p in paths):
             raise _OtherwiseError(f"`{shortened(read)}` may share memory with `{root}`")
-        found.append(
-            Difference(
-                "aliasing", f"`{name}` is read as it was before the branch, where it shares memory with `{root}`"
-            )
-        )
+        says = f"`{name}` is read as it was before the branch, where a caller lets it share memory with `{root}`"
+        found.append(Difference("callers", says))
     return found
 
 

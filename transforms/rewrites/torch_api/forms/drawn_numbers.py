@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, number_type
@@ -31,11 +32,17 @@ def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
     inside = next(
         (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
     )
+    if inside is None and isinstance(facts.node, ast.Compare):
+        read = [reaching(facts, n) for n in (facts.node.left, *facts.node.comparators) if isinstance(n, ast.Name)]
+        inside = next((c for value in read if value is not None and (c := called(facts, value, *names))), None)
     if inside is None:
         return None
     tested = isinstance(facts.node, ast.Compare) or (
         isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
     )
+    above = facts.parent(inside)
+    if isinstance(above, ast.Assign):
+        tested = _is_compared_alone(facts, above, inside)
     if not tested and _is_branched_on(facts):
         return "the number is branched on later, which breaks the graph whoever draws it"
     limits = [constant(a) for a in inside.args]
@@ -55,6 +62,18 @@ def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
             [Difference("random", "while compiled other random numbers are drawn"), _DRAWN_WIDE],
         )
     return None
+
+
+def _is_compared_alone(facts: FunctionFacts, statement: ast.Assign, value: ast.expr) -> bool:
+    """Is a name that a draw is bound to read in comparisons only?"""
+    match statement.targets:
+        case [ast.Name(id=name)]:
+            loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            reads = [n for n in loads if isinstance(n.ctx, ast.Load)]
+            return bool(reads) and all(
+                isinstance(facts.parent(n), ast.Compare) and reaching(facts, n) is value for n in reads
+            )
+    return False
 
 
 _PARAMETERS = {"mu": "mean", "loc": "mean", "sigma": "deviation", "scale": "deviation"}
