@@ -200,6 +200,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         (
             rest_on_host.rewrite,
             on_host.rewrite,
+            torch_form.rewrite,
             computed_index.rewrite,
         ),
     ),
@@ -232,6 +233,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             rest_on_host.rewrite,
             on_host.rewrite,
             filled_in_order.rewrite,
+            torch_form.rewrite,
             computed_index.rewrite,
             tensor_box.rewrite,
             tensor_slice.rewrite,

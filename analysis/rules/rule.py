@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeGuard
 
 from graphmend.analysis.finding import Effect
 from graphmend.analysis.interpreter.events import Call, Event
@@ -93,6 +93,11 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
     return None
 
 
+def drawn(value: Value) -> TypeGuard[Scalar]:
+    """Is a number drawn while the program runs, as `random.randint` does, so that it is a symbol of the graph?"""
+    return isinstance(value, Scalar) and value.symbolic
+
+
 _DRAWN = (
     "Draw the number outside of the compiled function and pass it in, or compute both ways and choose with torch.where."
 )
@@ -106,6 +111,12 @@ def advice_on_draws(origin: Evidence | None, torch: TorchFacts) -> str:
     name = ast.unparse(first.func)
     drawn = name.startswith("random.") or (name.startswith("torch.") and torch.is_random(name))
     return _DRAWN if drawn else ""
+
+
+def break_at_draw(gb_id: str, number: Scalar, torch: TorchFacts, *, default_only: bool = False) -> Break:
+    """The break where a number that is drawn must be known."""
+    advice = advice_on_draws(number.origin, torch)
+    return Break(gb_id, number.origin, number.likely, default_only, advice=advice)
 
 
 def argument_kind(event: Call) -> str | None:

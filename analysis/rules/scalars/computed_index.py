@@ -6,14 +6,14 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Subscript
 from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind, is_known_input, options
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, break_at_draw, drawn, evidence
 
 
 class ComputedIndex(Rule):
     """
     What it does:
-        Finds `x[i]` where `i` is a 0-d integer tensor that the graph computes, and Python lists, sizes and module lists
-        indexed by a tensor.
+        Finds `x[i]` where `i` is a 0-d integer tensor that the graph computes, or a number that `random.randint` draws,
+        and Python lists, sizes and module lists indexed by a tensor or such a number.
 
     Why it breaks:
         TorchDynamo reads a 0-d index tensor as a Python number, which does not exist while it traces (torch 2.13). A
@@ -51,6 +51,17 @@ def example_inputs():
     )
     invalid: ClassVar = (
         """
+import random
+import torch
+
+@torch.compile
+def f(x):
+    return x[random.randint(0, 3)] + 1
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+        """
 import torch
 
 @torch.compile
@@ -74,9 +85,13 @@ def example_inputs():
                     in ("int", None)  # what else may be an index is a mask, which breaks it too
                 ):
                     return Break("GB0033", part.origin, part.likely)
+                if drawn(part) and not context.mode.scalars:
+                    return break_at_draw("GB0033", part, context.torch)
             return None
         sized = _is_size(event.value)
         indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")
+        if indexed and drawn(event.index) and not context.mode.scalars:
+            return break_at_draw("GB0124", event.index, context.torch)
         if (indexed or sized) and isinstance(event.index, Tensor) and not context.mode.scalars:
             if is_known_input(event.index):
                 return None

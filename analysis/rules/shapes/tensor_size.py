@@ -7,7 +7,7 @@ from typing import ClassVar
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import Container, Tensor, Value, is_known_input, tensor_in
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, break_at_draw, drawn, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.torch_facts.overloads import Returns
 
@@ -28,7 +28,8 @@ class TensorSize(Rule):
     """
     What it does:
         Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
-        `zeros(n)`, `split(sizes)`, `tensor_split(places)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`.
+        `zeros(n)`, `split(sizes)`, `tensor_split(places)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`; and
+        numbers that `random.randint` or `random.uniform` draws in their place.
 
     Why it breaks:
         The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
@@ -78,6 +79,18 @@ def example_inputs():
 """,
     )
     invalid: ClassVar = (
+        """
+import random
+import torch
+
+@torch.compile
+def f(x):
+    n = random.randint(1, 2)
+    return torch.full((2,), n) + torch.zeros(n).sum() + x.roll(n)[:2]
+
+def example_inputs():
+    return [(torch.ones(5),)]
+""",
         """
 import torch
 
@@ -134,7 +147,7 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        if callee in _READS:
+        if callee in _READS or callee == "builtins.range":
             return True
         if callee.startswith("torch.nn."):
             return callee in _FUNCTIONAL
@@ -146,8 +159,11 @@ def example_inputs():
         if context.mode.scalars:
             return None
         if isinstance(event, Subscript):
-            return _bounds(event)
+            return _bounds(event, context.torch)
         assert isinstance(event, Call)
+        if event.callee == "builtins.range":
+            number = next(filter(drawn, event.arguments), None)
+            return break_at_draw("GB4841", number, context.torch) if number is not None else None
         if event.callee in _READS:
             return _read(event.argument(_READS[event.callee], "tensor_indices_or_sections"))
         given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
@@ -181,7 +197,9 @@ def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
 
 
 def _computed(value: Value) -> tuple[Evidence | None, bool] | None:
-    """The evidence for a tensor made inside the graph, in a value or a list of sizes."""
+    """The evidence for a tensor made inside the graph, or a number drawn there, in a value or a list of sizes."""
+    if drawn(value):
+        return value.origin, value.likely
     if isinstance(value, Container):
         wide = next((p for p in value.items or () if isinstance(p, Tensor) and p.rank), None)
         if wide is not None:  # a tensor with dimensions is no number, wherever it comes from
@@ -199,7 +217,7 @@ def _has_one_element(tensor: Tensor) -> bool:
     return isinstance(tensor.shape, tuple) and all(size == 1 for size in tensor.shape)
 
 
-def _bounds(event: Subscript) -> Break | None:
+def _bounds(event: Subscript, torch: TorchFacts) -> Break | None:
     parts = event.index.items if isinstance(event.index, Container) and event.index.kind == "tuple" else (event.index,)
     for part in parts or ():
         if isinstance(part, Container) and part.kind == "slice":
@@ -207,4 +225,6 @@ def _bounds(event: Subscript) -> Break | None:
             tensor = next((t for t in bounds if t is not None and not is_known_input(t)), None)
             if tensor is not None:
                 return Break("GB0124", tensor.origin, tensor.likely, default_only=True)
+            for number in filter(drawn, part.items or ()):
+                return break_at_draw("GB0124", number, torch, default_only=True)
     return None

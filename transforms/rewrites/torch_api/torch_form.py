@@ -277,6 +277,7 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     drawn_numbers.normal,
     drawn_numbers.beta,
     drawn_numbers.permutation,
+    drawn_numbers.place,
     drawn_numbers.sample,
     _bisected,
     _variable,

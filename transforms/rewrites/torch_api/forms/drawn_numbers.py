@@ -114,6 +114,33 @@ def beta(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | Non
     return call, f"{made}.sample()", [_OTHER, *uses.differences]
 
 
+_WHOLE = ("random.randint", "random.randrange", "numpy.random.randint")
+_EMPTY = Difference("exception", "a range without numbers raises another exception")
+
+
+def place(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`random.randint(a, b)` and its like, where what is drawn is an index or a bound, as a 0-d tensor."""
+    inside = nodes_in(facts.node.slice if isinstance(facts.node, ast.Subscript) else facts.node)
+    bound = (reaching(facts, n) if isinstance(n, ast.Name) else n for n in inside if isinstance(n, ast.expr))
+    call = next((c for value in bound if value is not None and (c := called(facts, value, *_WHOLE))), None)
+    if call is None:
+        return None
+    if not 1 <= len(call.args) <= 2 or call.keywords or not all(number_type(facts, a) == "int" for a in call.args):
+        return "only one number of a range is drawn by torch"
+    uses = ScalarUses(facts, "int64", rewrites=True)
+    uses.follow(call)
+    if uses.also or uses.counterparts:
+        return "the number stays one of Python's"
+    first, *more = call.args
+    last = more[0] if more else first
+    end = code.argument(last)
+    if called(facts, call, "random.randint"):  # its end is one of them
+        known = constant(last)
+        end = str(known + 1) if isinstance(known, int) else f"{code.operand(last)} + 1"
+    begin = f"{code.argument(first)}, " if more else ""
+    return call, f"{imports.name('torch.randint')}({begin}{end}, ())", [_OTHER, _EMPTY, *uses.differences]
+
+
 _NEGATIVE = Difference("exception", "a number below zero raises")
 _AS_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.LongTensor")
 
