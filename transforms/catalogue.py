@@ -55,6 +55,7 @@ from graphmend.transforms.rewrites.output import (
     guard,
     hoist,
     hop_print,
+    recorded,
     skip_value,
     text_form,
 )
@@ -190,6 +191,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             as_operators.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
+            recorded.rewrite,
             guard.rewrite,
             *_SWITCHES,
         ),

@@ -389,6 +389,15 @@ def case(x: Tensor):
     return x * torch.tensor(spans((2, 3), 0.5))
 """,
     """
+METRICS = {"loss": 0.0}
+
+
+@torch.compile
+def case(x: Tensor):
+    METRICS["norm"] = x.norm().item()
+    return x + 1
+""",
+    """
 def fill(table, gone, rows):
     table[gone] = rows[0]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import stored, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
@@ -71,10 +72,11 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
             yield node
         case ast.Assign(targets=[ast.Name(id=name)]):
             every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
-            if sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
+            read = {n: reaching(facts, n) for n in every if isinstance(n.ctx, ast.Load)}
+            if len(every) - len(read) != 1 and None in read.values():
                 raise NotRowsError(f"`{name}` is bound to other values as well")
-            for use in every:
-                if isinstance(use.ctx, ast.Load):
+            for use, bound in read.items():
+                if bound in (None, node):
                     yield from _uses(facts, use)
         case _:
             raise NotRowsError("the sorted list is used as a list")

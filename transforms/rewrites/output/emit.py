@@ -312,8 +312,9 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
         return True
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return False
+    held = (a for a in call.args if isinstance(facts.value(a), Container))
     if name.partition(".")[0] in sys.stdlib_module_names or any(
-        isinstance(facts.value(a), Container) for a in call.args
+        not isinstance(a, (ast.Tuple, ast.List, ast.Dict)) for a in held
     ):
         return False  # `heapq.heapify(h)` changes what the region goes on with
     receiver = call.func.value.id  # a writer or a meter that lives outside the function

@@ -73,11 +73,16 @@ _CONSTANT = frozenset(
         "heapq",
         "collections",
         "itertools",
+        "statistics",
+        "calendar",
+        "colorsys",
+        "unicodedata",
     ]
 )
 _ALONE = frozenset(
     """
     logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join os.getpid
+    builtins.__import__
     """.split()
 )
 _BUILTINS = frozenset(
@@ -110,7 +115,7 @@ _IMMUTABLE = frozenset(
     base64.b64encode base64.b64decode binascii.hexlify binascii.unhexlify binascii.crc32 sysconfig.get_config_var
     bisect.bisect bisect.bisect_left bisect.bisect_right collections.namedtuple operator.itemgetter operator.attrgetter
     operator.methodcaller logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join
-    os.getpid
+    os.getpid builtins.__import__
     """.split()
 )
 #: which TorchDynamo does not trace either
@@ -216,7 +221,7 @@ def _immutable(facts: FunctionFacts, node: ast.expr) -> bool:
         case ast.Call(func=function):
             name = qualified(facts, function) or ""
             folder, _, last = name.rpartition(".")
-            if folder in ("math", "platform", "operator") or name in _IMMUTABLE:
+            if folder in ("math", "platform", "operator", "statistics", "unicodedata") or name in _IMMUTABLE:
                 return True
             if folder != "builtins":
                 return False
@@ -261,7 +266,7 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
 def _is_changeable(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is a value always the same object, whose attributes are others from time to time: a logger, a module?"""
     name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
-    if name == "importlib.import_module" and isinstance(node, ast.Call) and node.args:
+    if name in ("importlib.import_module", "builtins.__import__") and isinstance(node, ast.Call) and node.args:
         return str(constant(node.args[0])).partition(".")[0] not in sys.stdlib_module_names
     return name == "logging.getLogger"
 
