@@ -276,7 +276,7 @@ class ScalarUses(HandedOn):
             return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
-        elif self._is_handed_on(call, node, dtype):
+        elif self._is_in_record(call, node, dtype) or self._is_handed_on(call, node, dtype):
             return
         else:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")

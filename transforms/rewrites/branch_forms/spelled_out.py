@@ -1,4 +1,4 @@
-"""Write a conditional expression that gives None on one side as a branch, and a list that is sorted as a new one.
+"""Write None on one side of an expression as a branch, a list that is sorted as a new one, one `yield` instead of two.
 
 Before:
     extra = x.mean() if x.max() > 0 else None
@@ -15,7 +15,8 @@ After:
         return x
     return x + extra
 
-`parts.sort()` of a list that was made there becomes `parts = sorted(parts)`.
+`parts.sort()` of a list that was made there becomes `parts = sorted(parts)`, and a branch that yields on either side
+yields a conditional expression.
 
 Legal when:
     a name is bound to a conditional expression on a tensor of which one side is None: it cannot be selected, but what
@@ -57,6 +58,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 return None
             given = "".join(f", {k.arg}={Code(facts.source).line(k.value)}" for k in options if k.arg)
             return spell(NAME, "make a sorted list", facts, statement, f"{name} = sorted({name}{given})\n")
+        case ast.If(
+            test=test,
+            body=[ast.Expr(ast.Yield(ast.expr() as then))],
+            orelse=[ast.Expr(ast.Yield(ast.expr() as other))],
+        ) if depends(facts, test):
+            code = Code(facts.source)
+            text = f"yield {code.operand(then)} if {code.line(test)} else {code.operand(other)}\n"
+            return spell(NAME, "yield a conditional expression", facts, statement, text)
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.IfExp() as chosen):
             pass
         case _:
@@ -66,8 +75,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not any(nothing) or all(nothing) or not depends(facts, chosen.test):
         return None
     code = Code(facts.source)
-    then, otherwise = (f"    {name} = {code.line(side)}" for side in sides)
-    lines = [f"if {code.line(chosen.test)}:", then, "else:", otherwise]
+    one, two = (f"    {name} = {code.line(side)}" for side in sides)
+    lines = [f"if {code.line(chosen.test)}:", one, "else:", two]
     title = "write the conditional expression as a branch"
     return spell(NAME, title, facts, statement, "\n".join(lines) + "\n")
 

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -14,14 +15,14 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
-from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
+from graphmend.transforms.legality.numbers.records import Records
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: annotations that a 0-d tensor does not fit
 _NUMBERS = ("int", "float", "bool")
 
 
-class Returned(Dictionaries):
+class Returned(Records):
     """Follows a number that is returned to the calls, each with the facts of the function that it stands in."""
 
     def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
@@ -142,11 +143,12 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
         if isinstance(node, _DEFINITIONS) and node.name == function.name and node is not function:
             raise NeedsPythonNumberError(f"there are several functions `{function.name}`")
-        if name == function.name and node not in called:
+        if name == function.name and node not in called and not _is_of_tensor(facts, node):  # type: ignore[arg-type]
             raise NeedsPythonNumberError(f"`{function.name}` is handed on, or bound anew")
         if (
             isinstance(node, ast.Call)
             and _names(node.func, function.name)
+            and not _is_of_tensor(facts, node.func)
             and (node.lineno, node.col_offset) not in traced
         ):
             raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
@@ -174,10 +176,15 @@ def _reads(facts: FunctionFacts) -> Sequence[FunctionFacts]:
             raise NeedsPythonNumberError(f"`{name}` is handed on, or bound anew")
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and name in node.value.split("."):
             raise NeedsPythonNumberError(f"`{name}` may be asked for by its name as a text")
-        asks = isinstance(node, ast.Attribute) and node.attr == name
+        asks = isinstance(node, ast.Attribute) and node.attr == name and not _is_of_tensor(facts, node)
         if asks and (node.lineno, node.col_offset, node.end_col_offset) not in traced:  # type: ignore[attr-defined]
             raise NeedsPythonNumberError(f"`{shortened(node)}` is also asked for where nothing is traced")
     return tuple(reads.values())
+
+
+def _is_of_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an attribute one of a tensor, which has some of the same names?"""
+    return isinstance(node, ast.Attribute) and isinstance(facts.value(node.value), Tensor)
 
 
 def _names(node: ast.expr, name: str) -> bool:

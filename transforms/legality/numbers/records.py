@@ -1,0 +1,81 @@
+"""Named tuples and data classes that hold 0-d tensors instead of Python numbers: who reads their fields."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Sequence
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import stores
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.legality.names.replaced import is_lasting
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
+
+_NAMED_TUPLES = ("collections.namedtuple", "typing.NamedTuple", "dataclasses.dataclass")
+
+
+class Records(Dictionaries):
+    """Follows what is kept in a field of a record of the file, to the readers of that field in the function."""
+
+    def _is_in_record(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> bool:
+        """Does a call make a record that holds the number, and nothing but its fields is read?"""
+        fields = self._fields(call.func)
+        if fields is None or any(isinstance(a, ast.Starred) for a in call.args) or len(call.args) > len(fields):
+            return False
+        given = dict(zip(map(id, call.args), fields, strict=False)) | {id(k.value): k.arg for k in call.keywords}
+        field = given.get(id(node))
+        if field not in fields:
+            return False
+        match parent := self.facts.parent(call):
+            case ast.Attribute():
+                self._field(parent, field, fields, dtype)
+            case ast.Assign(targets=[ast.Name(id=name)]) if stores(self.facts, name) == 1:
+                for use in nodes_in(self.facts.function):
+                    if isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load):
+                        self._field(self.facts.parent(use), field, fields, dtype)
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(call)}` is handed on with a Python number in it")
+        return True
+
+    def _field(self, use: ast.AST | None, field: str, fields: Sequence[str], dtype: Hashable) -> None:
+        if not (isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load) and use.attr in fields):
+            raise NeedsPythonNumberError(f"`{shortened(use) if use is not None else field}` takes the whole record")
+        if use.attr == field and not isinstance(self.facts.value(use), Tensor):
+            self._follow(use, dtype)
+
+    def _fields(self, cls: ast.expr) -> tuple[str, ...] | None:
+        """The fields of a record class of the file that has nothing else."""
+        tree = self.facts.source.tree
+        if not (isinstance(cls, ast.Name) and isinstance(tree, ast.Module) and is_lasting(cls.id, tree)):
+            return None
+        if cls.id in locals_of(self.facts.function):
+            return None
+        for statement in tree.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=cls.id)], value=ast.Call(func=made, args=[_, names], keywords=[])):
+                    if qualified(self.facts, made) != "collections.namedtuple":
+                        return None
+                    if isinstance(names, (ast.List, ast.Tuple)):
+                        return tuple(str(constant(name)) for name in names.elts)
+                    return tuple(str(constant(names)).replace(",", " ").split())
+                case ast.ClassDef(name=cls.id, keywords=[]):
+                    kinds = [*statement.bases, *statement.decorator_list]
+                    plain = [k.func if isinstance(k, ast.Call) else k for k in kinds]
+                    if len(kinds) != 1 or qualified(self.facts, plain[0]) not in _NAMED_TUPLES:
+                        return None
+                    body = [s for s in statement.body if not _is_docstring(s)]
+                    fields = [
+                        s.target.id for s in body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+                    ]
+                    return tuple(fields) if len(fields) == len(body) else None
+                case _:
+                    pass
+        return None
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
