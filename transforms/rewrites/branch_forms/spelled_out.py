@@ -1,4 +1,4 @@
-"""Write None on one side of an expression as a branch, a list that is sorted as a new one, one `yield` instead of two.
+"""Write a statement in a plainer form that other mends know.
 
 Before:
     extra = x.mean() if x.max() > 0 else None
@@ -15,12 +15,13 @@ After:
         return x
     return x + extra
 
-`parts.sort()` of a list that was made there becomes `parts = sorted(parts)`, and a branch that yields on either side
-yields a conditional expression.
+`parts.sort()` of a list that was made there becomes `parts = sorted(parts)`, a branch that yields on either side yields
+a conditional expression, and `case p if test:` in front of `case p:` becomes one case with a branch.
 
 Legal when:
     a name is bound to a conditional expression on a tensor of which one side is None: it cannot be selected, but what
-    follows says what it means. A list that is sorted is made in front, and nothing else has got it by then.
+    follows says what it means. A list that is sorted is made in front, and nothing else has got it by then. Both cases
+    have the same pattern.
 
 Differs in:
     nothing: the same is asked, evaluated and bound. It is written for the mends of branches, and stays where they
@@ -37,6 +38,7 @@ from graphmend.transforms.code.bindings import precedes, reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.text_edits import HOLE
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.rewrites.answers import asks
@@ -51,34 +53,63 @@ NAME = "spelled_out"
 
 @asks(any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    statement = facts.statement
+    statement, code = facts.statement, Code(facts.source)
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(id=name) as own, "sort"), args=[], keywords=options)):
             if not _is_own(facts, own, statement):
                 return None
-            given = "".join(f", {k.arg}={Code(facts.source).line(k.value)}" for k in options if k.arg)
+            given = "".join(f", {k.arg}={code.line(k.value)}" for k in options if k.arg)
             return spell(NAME, "make a sorted list", facts, statement, f"{name} = sorted({name}{given})\n")
         case ast.If(
             test=test,
             body=[ast.Expr(ast.Yield(ast.expr() as then))],
             orelse=[ast.Expr(ast.Yield(ast.expr() as other))],
         ) if depends(facts, test):
-            code = Code(facts.source)
             text = f"yield {code.operand(then)} if {code.line(test)} else {code.operand(other)}\n"
             return spell(NAME, "yield a conditional expression", facts, statement, text)
+        case ast.Match():
+            return _one_case(facts, statement, code)
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.IfExp() as chosen):
-            pass
-        case _:
-            return None
+            return _with_nothing(facts, statement, name, chosen, code)
+    return None
+
+
+def _with_nothing(
+    facts: FunctionFacts, statement: ast.stmt, name: str, chosen: ast.IfExp, code: Code
+) -> Fix | Refusal | None:
+    """A conditional expression that gives None on one side, as a branch."""
     sides = (chosen.body, chosen.orelse)
     nothing = [isinstance(side, ast.Constant) and side.value is None for side in sides]
     if not any(nothing) or all(nothing) or not depends(facts, chosen.test):
         return None
-    code = Code(facts.source)
-    one, two = (f"    {name} = {code.line(side)}" for side in sides)
-    lines = [f"if {code.line(chosen.test)}:", one, "else:", two]
+    then, otherwise = (f"    {name} = {code.line(side)}" for side in sides)
+    lines = [f"if {code.line(chosen.test)}:", then, "else:", otherwise]
     title = "write the conditional expression as a branch"
     return spell(NAME, title, facts, statement, "\n".join(lines) + "\n")
+
+
+def _one_case(facts: FunctionFacts, statement: ast.Match, code: Code) -> Fix | Refusal | None:
+    """A case with a guard, and one of the same pattern without, as one case with a branch."""
+    pairs = zip(statement.cases, statement.cases[1:], strict=False)
+    first = next((a for a, b in pairs if a.guard is not None and _is_same(a, b) and depends(facts, a.guard)), None)
+    if first is None or first.guard is None:
+        return None
+    lines: list[str] = [f"match {code.line(statement.subject)}:"]
+    kept: list[list[ast.stmt]] = []
+    for before, case in zip([None, *statement.cases], statement.cases, strict=False):
+        if before is first:
+            lines += ["        else:", f"            {HOLE.format(len(kept))}"]
+        else:
+            guard = f" if {code.line(case.guard)}" if case.guard is not None and case is not first else ""
+            lines.append(f"    case {ast.unparse(case.pattern)}{guard}:")
+            lines += [f"        if {code.line(first.guard)}:"] if case is first else []
+            lines.append(f"        {'    ' if case is first else ''}{HOLE.format(len(kept))}")
+        kept.append(case.body)
+    return spell(NAME, "write the guard as a branch", facts, statement, "\n".join(lines) + "\n", *kept)
+
+
+def _is_same(case: ast.match_case, other: ast.match_case) -> bool:
+    return other.guard is None and ast.dump(case.pattern) == ast.dump(other.pattern)
 
 
 def _is_own(facts: FunctionFacts, name: ast.Name, statement: ast.stmt) -> bool:
