@@ -4,13 +4,14 @@ whether gradients are off."""
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.interpreter.calls.gradient_mode import GRADIENT_MODES, switches_gradients_off
 from graphmend.analysis.interpreter.events import With
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
-from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value
+from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Static, Tensor, Value
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import walk
 
@@ -40,9 +41,21 @@ def _made_by(w: Walk, node: ast.expr) -> str | None:
     return "contextlib.contextmanager" if yields else "contextlib.contextmanager without yield"
 
 
-def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
-    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside for certain; None
-    where the context has no say in that)."""
+class Entered(NamedTuple):
+    """A context that a `with` statement has entered."""
+
+    node: ast.expr
+    context: Value
+    bound: Value
+    """What `as` binds."""
+    resumable: bool
+    """Whether Dynamo can break inside and resume."""
+    gradients_off: bool | None
+    """Whether gradients are off inside for certain; None where the context has no say in that."""
+
+
+def enter_context(w: Walk, node: ast.expr) -> Entered:
+    """Enters a context that an expression gives."""
     value = w.eval(node)
     name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
@@ -56,7 +69,14 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
         bound = value if entered is None else entered
     elif isinstance(value, (ExternalInstance, Tensor)):
         bound = value
-    return bound, name in RESUMABLE, _gradients_off(name, node)
+    return Entered(node, value, bound, name in RESUMABLE, _gradients_off(name, node))
+
+
+def leave_contexts(w: Walk, entered: Sequence[Entered]) -> None:
+    """Leaves contexts without an exception: TorchDynamo traces `__exit__` of the program's own (2.13)."""
+    for one in reversed(entered):
+        if isinstance(one.context, Instance):
+            special_methods.call_special_method(w, one.context, ("__exit__",), (NONE, NONE, NONE), one.node)
 
 
 def _gradients_off(name: str | None, node: ast.expr) -> bool | None:

@@ -20,7 +20,7 @@ from graphmend.analysis.interpreter.operations.objects import returned
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
 from graphmend.analysis.interpreter.walk.assignment import assign, bind, delete, measure
-from graphmend.analysis.interpreter.walk.contexts import enter_context
+from graphmend.analysis.interpreter.walk.contexts import enter_context, leave_contexts
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
 from graphmend.analysis.interpreter.walk.restoring import Restoring
@@ -119,9 +119,7 @@ class Walker:
 
     def step(self, statement: ast.stmt) -> bool:
         handler = _STATEMENTS.get(statement.__class__)
-        if handler is None:
-            return True
-        return handler(self, statement) is not False
+        return handler is None or handler(self, statement) is not False
 
     def fork(self, first: list[ast.stmt], yes: Environment, second: list[ast.stmt], no: Environment) -> bool:
         """Walk two alternatives and join their environments."""
@@ -213,21 +211,22 @@ class Walker:
         return False
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
-        blocks = 0
         if isinstance(node, ast.AsyncWith):
             self.emit(Operation, node, "async with", UNKNOWN)
         mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
         with self.restoring():
+            entered = []
             for item in node.items:
-                bound, resumable, gradients_off = enter_context(self, item.context_expr)
-                blocks += not resumable
-                if gradients_off is not None:
-                    self.situation.gradients_off = gradients_off
+                entered.append(one := enter_context(self, item.context_expr))
+                if one.gradients_off is not None:
+                    self.situation.gradients_off = one.gradients_off
                 if item.optional_vars is not None:
-                    assign(self, item.optional_vars, bound)
+                    assign(self, item.optional_vars, one.bound)
             with self.session.within(mode):
-                self.situation.blocks += ["with"] * blocks
-                return self.run(node.body)
+                self.situation.blocks += ["with" for one in entered if not one.resumable]
+                falls_through = self.run(node.body)
+                leave_contexts(self, entered)
+                return falls_through
 
     def _try(self, node: Any) -> bool:
         if not isinstance(node, ast.Try):
