@@ -389,6 +389,15 @@ def case(x: Tensor):
     return x * torch.tensor(spans((2, 3), 0.5))
 """,
     """
+KEPT: list = []
+
+
+@torch.compile
+def case(x: Tensor, y: Tensor):
+    KEPT.append((y, x.norm().item()))
+    return x + 1
+""",
+    """
 METRICS = {"loss": 0.0}
 
 

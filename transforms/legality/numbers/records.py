@@ -54,6 +54,8 @@ class Records(Dictionaries):
             return None
         if cls.id in locals_of(self.facts.function):
             return None
+        if any(_is_changed(n, cls.id) for n in nodes_in(tree)):
+            return None
         for statement in tree.body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=cls.id)], value=ast.Call(func=made, args=[_, names], keywords=[])):
@@ -68,10 +70,10 @@ class Records(Dictionaries):
                     if len(kinds) != 1 or qualified(self.facts, plain[0]) not in _NAMED_TUPLES:
                         return None
                     body = [s for s in statement.body if not _is_docstring(s)]
-                    fields = [
-                        s.target.id for s in body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-                    ]
-                    return tuple(fields) if len(fields) == len(body) else None
+                    options = {o.arg for k in kinds if isinstance(k, ast.Call) for o in k.keywords}
+                    fields = [s.target for s in body if isinstance(s, ast.AnnAssign) and _is_plain(s)]
+                    whole = options <= {"frozen", "slots", "eq", "repr"} and len(fields) == len(body)
+                    return tuple(map(ast.unparse, fields)) if whole else None
                 case _:
                     pass
         return None
@@ -79,3 +81,19 @@ class Records(Dictionaries):
 
 def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_plain(field: ast.AnnAssign) -> bool:
+    """Is a field a parameter by its place?"""
+    known = not any(word in ast.unparse(field.annotation) for word in ("ClassVar", "InitVar", "KW_ONLY"))
+    return known and (field.value is None or isinstance(field.value, ast.Constant))
+
+
+def _is_changed(node: ast.AST, cls: str) -> bool:
+    """Does code change a class behind its definition?"""
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return name == cls
+        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[ast.Name(id=name), *_]):
+            return name == cls
+    return False

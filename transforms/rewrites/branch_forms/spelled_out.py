@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import precedes, reaching
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import reads
+from graphmend.transforms.code.liveness import locals_of, reads, writes
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE
 from graphmend.transforms.fix import Fix, Refusal
@@ -56,9 +56,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement, code = facts.statement, Code(facts.source)
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(id=name) as own, "sort"), args=[], keywords=options)):
-            if not _is_own(facts, own, statement):
+            plain = not _is_bound(facts, "sorted") and all(k.arg is not None for k in options)
+            if not plain or not _is_own(facts, own, statement):
                 return None
-            given = "".join(f", {k.arg}={code.line(k.value)}" for k in options if k.arg)
+            given = "".join(f", {k.arg}={code.line(k.value)}" for k in options)
             return spell(NAME, "make a sorted list", facts, statement, f"{name} = sorted({name}{given})\n")
         case ast.If(
             test=test,
@@ -122,15 +123,33 @@ def _is_own(facts: FunctionFacts, name: ast.Name, statement: ast.stmt) -> bool:
             pass
         case _:
             return False
-    before = (
-        n for n in nodes_in(facts.function)
-        if isinstance(n, ast.Name) and n.id == name.id and isinstance(n.ctx, ast.Load)
-        and precedes(made, n) and (n.lineno, n.col_offset) < (statement.lineno, statement.col_offset)
-    )  # fmt: skip
-    return all(
-        isinstance(above := facts.parent(n), (ast.Attribute, ast.Subscript)) and above.value is n for n in before
-    ) and not any(
-        isinstance(n, (ast.FunctionDef, ast.Lambda)) and name.id in reads(n)
-        for n in nodes_in(facts.function)
-        if n is not facts.function
-    )
+    loops = {a for a in facts.ancestors(statement) if isinstance(a, (ast.For, ast.While))}
+    if not loops <= {*facts.ancestors(made)}:  # what stands behind it runs in front of it the next time
+        return False
+    mentions = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name.id]
+    before = [n for n in mentions if precedes(made, n) and (n.lineno, n.col_offset) < _begin(statement)]
+    inner = (n for n in nodes_in(facts.function) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
+    captured = any(n is not facts.function and name.id in reads(n) for n in inner)
+    return not captured and all(isinstance(n.ctx, ast.Store) or _only_fills(facts, n) for n in before)
+
+
+def _begin(statement: ast.stmt) -> tuple[int, int]:
+    return statement.lineno, statement.col_offset
+
+
+def _only_fills(facts: FunctionFacts, node: ast.Name) -> bool:
+    """Does code read an element of a list, or add one to it, and keep nothing of the list itself?"""
+    match above := facts.parent(node):
+        case ast.Subscript(value=of, ctx=ast.Load(), slice=index):
+            return of is node and not isinstance(index, ast.Slice)
+        case ast.Attribute(attr="append" | "extend" | "insert"):
+            call = facts.parent(above)
+            return isinstance(call, ast.Call) and call.func is above and isinstance(facts.parent(call), ast.Expr)
+    return False
+
+
+def _is_bound(facts: FunctionFacts, name: str) -> bool:
+    """Does the file give a builtin's name to something else?"""
+    tree = facts.source.tree
+    bound = locals_of(facts.function) | {*facts.names} | (writes(tree) if tree is not None else set())
+    return name in bound

@@ -40,6 +40,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred, is_warning
+from graphmend.transforms.legality.outside.kept_records import NoticedError, check_unnoticed, kept_copies
 from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
@@ -107,7 +108,7 @@ _NOT_OUTPUT = frozenset(
 )
 
 
-@asks("effects", "context", "names", any_value=True, leaves_names=True)
+@asks("effects", "memory", "order", "context", "names", any_value=True, leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:
@@ -124,6 +125,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             return None
         if unknown := next((a for a in call.args if not _carried(facts, a)), None):
             return refuse(NAME, f"`{ast.unparse(unknown)}` is nothing that can be handed out of the graph")
+        try:
+            if (record := _receiver(facts, call)) is not None:
+                check_unnoticed(facts, record, facts.statement)
+                differences += kept_copies(facts, *call.args, *(k.value for k in call.keywords))
+        except NoticedError as error:
+            return refuse(NAME, str(error))
         differences.append(
             Difference(
                 "output-order",
@@ -310,19 +317,24 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
     name = qualified(facts, call.func) or ""
     if any(name == n or name.startswith(f"{n}.") for n in _OUTWARD):
         return True
-    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+    record = _receiver(facts, call)
+    if record is None:
         return False
     held = (a for a in call.args if isinstance(facts.value(a), Container))
     if name.partition(".")[0] in sys.stdlib_module_names or any(
         not isinstance(a, (ast.Tuple, ast.List, ast.Dict)) for a in held
     ):
         return False  # `heapq.heapify(h)` changes what the region goes on with
-    receiver = call.func.value.id  # a writer or a meter that lives outside the function
-    return (
-        receiver not in locals_of(facts.function)
-        and not hasattr(builtins, receiver)
-        and not name.startswith(("torch.", "numpy.", "random."))
-    )
+    return not name.startswith(("torch.", "numpy.", "random."))
+
+
+def _receiver(facts: FunctionFacts, call: ast.Call) -> ast.Name | None:
+    """A writer, a meter or a list that lives outside the function, of which a method is called."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=name) as receiver) if name not in locals_of(facts.function):
+            outside = any(name == n.partition(".")[0] for n in _OUTWARD) or name in facts.names
+            return None if outside or hasattr(builtins, name) else receiver
+    return None
 
 
 def output_call(facts: FunctionFacts) -> ast.Call | None:

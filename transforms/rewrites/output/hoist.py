@@ -118,6 +118,9 @@ _IMMUTABLE = frozenset(
     os.getpid builtins.__import__
     """.split()
 )
+_IMPORTS = ("importlib.import_module", "builtins.__import__")
+#: modules whose attributes nobody changes
+_UNCHANGING = ("math", "cmath", "operator")
 #: which TorchDynamo does not trace either
 _LISTS_OF_A_LOGGER = ("handlers", "filters", "manager", "parent", "root")
 _NUMBERS = frozenset("len abs int float str round isinstance hasattr".split())
@@ -141,6 +144,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = facts.parent(node)
     if name == "logging.getLogger" and isinstance(around, ast.Attribute) and around.attr in _LISTS_OF_A_LOGGER:
         return refuse(NAME, f"`{ast.unparse(around)}` may be another when the function runs")
+    if any(isinstance(n, ast.NamedExpr) for n in nodes_in(node)):
+        return refuse(NAME, f"`{ast.unparse(node)}` binds a name as well")
+    if name in _IMPORTS and not _is_there(facts, node):
+        return refuse(NAME, f"`{ast.unparse(node)}` may not be there when the file is imported")
     if free := local_name_in(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
     top = top_statement(facts)
@@ -266,9 +273,17 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
 def _is_changeable(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is a value always the same object, whose attributes are others from time to time: a logger, a module?"""
     name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
-    if name in ("importlib.import_module", "builtins.__import__") and isinstance(node, ast.Call) and node.args:
-        return str(constant(node.args[0])).partition(".")[0] not in sys.stdlib_module_names
-    return name == "logging.getLogger"
+    if name in _IMPORTS and isinstance(node, ast.Call) and node.args:
+        return constant(node.args[0]) not in _UNCHANGING
+    return name == "logging.getLogger" or name.startswith(
+        "decimal."
+    )  # what is computed of decimals depends on a context
+
+
+def _is_there(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is a module that is imported one of Python's, or of a package that the file imports anyway?"""
+    package = str(constant(node.args[0])).partition(".")[0] if node.args else ""
+    return package in sys.stdlib_module_names or package in {n.partition(".")[0] for n in facts.names.values()}
 
 
 def _constant(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -27,7 +27,6 @@ _DRAWN_WIDE = Difference(
 
 def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows; in a test torch has to draw."""
-    call = asked(facts)
     names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
     inside = next(
         (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
@@ -37,10 +36,8 @@ def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
         inside = next((c for value in read if value is not None and (c := called(facts, value, *names))), None)
     if inside is None:
         return None
-    tested = isinstance(facts.node, ast.Compare) or (
-        isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
-    )
     above = facts.parent(inside)
+    tested = _is_tested(facts, inside)
     if isinstance(above, ast.Assign):
         tested = _is_compared_alone(facts, above, inside)
     if not tested and _is_branched_on(facts):
@@ -70,9 +67,36 @@ def _is_compared_alone(facts: FunctionFacts, statement: ast.Assign, value: ast.e
         case [ast.Name(id=name)]:
             loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             reads = [n for n in loads if isinstance(n.ctx, ast.Load)]
-            return bool(reads) and all(
-                isinstance(facts.parent(n), ast.Compare) and reaching(facts, n) is value for n in reads
+            shared = any(isinstance(n, ast.Nonlocal) and name in n.names for n in nodes_in(facts.function))
+            return (
+                bool(reads) and not shared and all(_is_tested(facts, n) and reaching(facts, n) is value for n in reads)
             )
+    return False
+
+
+def _is_tested(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a number compared, and does the answer, or a name that is bound to it, decide which way to go, and no more?"""
+    answer = facts.parent(node)
+    if not isinstance(answer, ast.Compare) or any(
+        isinstance(o, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for o in answer.ops
+    ):
+        return False
+    if _decides(facts, answer):
+        return True
+    match facts.parent(answer):
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            mentions = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            return all(not isinstance(n.ctx, ast.Load) or _decides(facts, n) for n in mentions)
+    return False
+
+
+def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression asked for its truth alone?"""
+    match above := facts.parent(node):
+        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return _decides(facts, above)
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
+            return test is node
     return False
 
 
@@ -125,7 +149,8 @@ def place(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | No
     call = next((c for value in bound if value is not None and (c := called(facts, value, *_WHOLE))), None)
     if call is None:
         return None
-    if not 1 <= len(call.args) <= 2 or call.keywords or not all(number_type(facts, a) == "int" for a in call.args):
+    large = any(isinstance(n := constant(a), int) and abs(n) >= 2**62 for a in call.args)
+    if large or not 1 <= len(call.args) <= 2 or call.keywords or any(number_type(facts, a) != "int" for a in call.args):
         return "only one number of a range is drawn by torch"
     uses = ScalarUses(facts, "int64", rewrites=True)
     uses.follow(call)
