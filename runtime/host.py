@@ -18,7 +18,8 @@ def on_host(
     While `torch.compile` traces, the call becomes a node of the graph, which calls the function each time the graph
     runs, in the order of the program: random numbers, exceptions and warnings are those of plain Python. No gradients
     flow through it. There, a result of another size or dtype raises RuntimeError. What `emit` cannot carry as an
-    argument breaks the graph, as the plain call does; arrays are carried where they are not 0-d.
+    argument breaks the graph, as the plain call does; arrays are carried where they are not 0-d. The function should do
+    no more than draw and compute: `graphmend run` calls it again where a graph cannot go on with the values of a call.
     """
     if not torch.compiler.is_dynamo_compiling():
         return function(*args, **kwargs)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
+import random
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -99,6 +101,7 @@ class Recovery:
         self._failed = failed
         self._autocast = sorted({str(n.args[0]) for n in _nodes(graph) if _name(n) == "_enter_autocast"})
         self._assumptions = Assumptions(graph)
+        self._calls_host = any(node.target is mechanism.host_operator for node in _nodes(graph))
         self.guards: Any = None
         """The guard manager of the compiled code."""
 
@@ -136,10 +139,13 @@ class Recovery:
             autocast,
             (torch.is_autocast_cache_enabled(), _nesting()),
             torch._C._functorch.get_dynamic_layer_stack_depth(),
+            _host_generators() if self._calls_host else [],
         )
 
     def _restore(self, inputs: tuple[Any, ...], state: tuple[Any, ...]) -> None:
-        copies, generators, grad, autocast, (cache, nesting), levels = state
+        copies, generators, grad, autocast, (cache, nesting), levels, on_host = state
+        for set_state, saved in on_host:
+            set_state(saved)
         if torch._C._functorch.get_dynamic_layer_stack_depth() > levels:
             torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(levels)
         while _nesting() > nesting:
@@ -167,6 +173,14 @@ def _generators(inputs: tuple[Any, ...]) -> Iterator[torch.Generator]:
     devices = {each.device for each in inputs if isinstance(each, torch.Tensor) and each.device.type == "cuda"}
     for device in devices:
         yield torch.cuda.default_generators[device.index]
+
+
+def _host_generators() -> list[tuple[Callable[[Any], None], Any]]:
+    """What puts the generators of Python and NumPy back, and their states."""
+    found: list[tuple[Callable[[Any], None], Any]] = [(random.setstate, random.getstate())]
+    if (numpy := sys.modules.get("numpy")) is not None:
+        found.append((numpy.random.set_state, numpy.random.get_state()))
+    return found
 
 
 def _nesting() -> int:
@@ -224,7 +238,7 @@ def _check(node: Node) -> None:
     if node.op != "call_function":
         return
     has_effect = isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) and _get_effect(target)
-    if has_effect and target is not mechanism.operator:
+    if has_effect and target not in (mechanism.operator, mechanism.host_operator):
         raise Unrecoverable("the graph writes output, which cannot be taken back if it cannot go on")
     if target is triton_kernel_wrapper_mutation:
         raise Unrecoverable("the graph runs a Triton kernel, whose writes are not known")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -160,6 +161,30 @@ def test_draws_and_modes_are_put_back() -> None:
             return y + torch.rand(5) + (x[m] + x)
 
     assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
+
+
+def test_draws_on_the_host_are_put_back() -> None:
+    numpy = pytest.importorskip("numpy")
+    from graphmend.runtime import on_host
+
+    def drawn(size: tuple[int]) -> Any:
+        return numpy.random.rand(*size) + random.random()
+
+    def wrong_size(x: Any, m: Any) -> Any:
+        noise = torch.from_numpy(on_host((5,), torch.float64, drawn, (5,)))
+        return x[m] + x + noise
+
+    def seeded(function: Callable[..., Any], m: Any) -> Any:
+        numpy.random.seed(1)
+        random.seed(1)
+        return outcome(function, (x(), m)), numpy.random.rand(), random.random()
+
+    compiled = torch.compile(wrong_size, backend="eager")
+    for mask in (ALL, ONE, ALL):
+        (want, *numbers), (got, *others) = seeded(wrong_size, mask), seeded(compiled, mask)
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+        assert numbers == others
+    assert "could not go on" in reasons("wrong_size")[0]
 
 
 def test_levels_of_vmap_are_taken_off() -> None:
