@@ -90,7 +90,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | None:
         or does_more(facts, function, bound) is not None
     ):
         return None
-    imports, code, name = Imports(facts.within(function)), Code(facts.source), fresh(facts, "rest")
+    imports, code, name = Imports(facts.within(function)), Code(facts.source), fresh(facts.within(function), "rest")
     host = imports.name("graphmend.runtime.on_host", "graphmend.runtime")
     of = imports.name(f"torch.{made.dtype}")
 
