@@ -109,8 +109,8 @@ def advice_on_draws(origin: Evidence | None, torch: TorchFacts) -> str:
     if not isinstance(first, ast.Call):
         return ""
     name = ast.unparse(first.func)
-    drawn = name.startswith("random.") or (name.startswith("torch.") and torch.is_random(name))
-    return _DRAWN if drawn else ""
+    is_draw = name.startswith("random.") or (name.startswith("torch.") and torch.is_random(name))
+    return _DRAWN if is_draw else ""
 
 
 def break_at_draw(gb_id: str, number: Scalar, torch: TorchFacts, *, default_only: bool = False) -> Break:

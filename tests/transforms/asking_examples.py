@@ -354,40 +354,27 @@ class Rotary(nn.Module):
 )
 
 
+_SPANS = """
+import numpy as np
+
+
+def spans(shape, rate):
+    count, length = shape
+    found = np.zeros((count, length), dtype=bool)
+    for row in range(count):
+        found[row, np.random.choice(length, int(rate * length), replace=False)] = True
+    return found
+
+
+@torch.compile
+def case(x: Tensor):
+    return x * torch.tensor(spans((2, 3), 0.5))
+"""
+_SHAPE = "    count, length = shape\n"
+
 _HELPED = (
-    """
-import numpy as np
-
-
-def spans(shape, rate):
-    count, length = shape
-    found = np.zeros((count, length), dtype=bool)
-    for row in range(count):
-        found[row, np.random.choice(length, int(rate * length), replace=False)] = True
-    return found
-
-
-@torch.compile
-def case(x: Tensor):
-    return x * torch.tensor(spans((2, 3), 0.5))
-""",
-    """
-import numpy as np
-
-
-def spans(shape, rate):
-    count, length = shape
-    extra = np.random.rand(1).item()
-    found = np.zeros((count, length), dtype=bool)
-    for row in range(count):
-        found[row, np.random.choice(length, int(rate * length), replace=False)] = True
-    return found
-
-
-@torch.compile
-def case(x: Tensor):
-    return x * torch.tensor(spans((2, 3), 0.5))
-""",
+    _SPANS,
+    _SPANS.replace(_SHAPE, _SHAPE + "    extra = np.random.rand(1).item()\n"),
     """
 KEPT: list = []
 

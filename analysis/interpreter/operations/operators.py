@@ -106,6 +106,8 @@ def unary(w: Walk, node: ast.UnaryOp) -> Value:
         return operations.unary(tensor, node)
     if value.dispatches:
         return special_methods.signed(w, node, value)
+    if isinstance(value, Scalar) and value.symbolic:
+        w.emit(Operation, node, "arithmetic", value)
     return value if isinstance(value, (Static, Scalar)) else UNKNOWN
 
 
@@ -144,6 +146,10 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         return _fold(op, left.value, right.value)
     if isinstance(left, Static) and isinstance(right, Static) and not text:
         return _number(op, left, right)
+    for number, other in ((left, right), (right, left)):
+        if isinstance(number, Scalar) and number.symbolic and isinstance(other, (Static, Scalar)) and not text:
+            w.emit(Operation, node, "arithmetic", number)
+            break
     if left.dispatches or right.dispatches:
         answer = special_methods.arithmetic(w, node, op, left, right)
         if answer is not None:

@@ -9,7 +9,7 @@ from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import NONE, Const, Container, Static, Tensor, Value, options
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.rules.arguments import refused_argument
-from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.rules.rule import Break, Context, Rule, advice_on_draws, drawn
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.torch_facts.arguments import DEMANDS
 
@@ -19,7 +19,7 @@ class RefusedForm(Rule):
     What it does:
         Finds calls of Python's own functions that TorchDynamo traces, but not with these arguments: names of
         attributes that hold a tensor's value, options that have no name in its model, an assertion on a list of
-        tensors, on a module or another object, ...
+        tensors, on a module or another object, arithmetic with a number that is drawn and no tensor, ...
 
     Why it breaks:
         TorchDynamo models builtins and the standard library one by one, for the usual arguments (torch 2.13).
@@ -62,6 +62,18 @@ def example_inputs():
     )
     invalid: ClassVar = (
         """
+import random
+
+import torch
+
+@torch.compile
+def f(x):
+    return x * random.uniform(0.9, 1.1) + x * (1 + random.randint(0, 1))
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+        """
 import torch
 
 @torch.compile
@@ -94,6 +106,8 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Operation):
+            if event.name == "arithmetic":
+                return _of_draw(event, context)
             return _form(event) or _with_option(event, context.mode.options)
         assert isinstance(event, Call)
         demand = refused_argument(event)
@@ -101,6 +115,18 @@ def example_inputs():
             return None
         call = event.callee.removeprefix("builtins.") + "()"
         return Break(demand.gb_id, fill={"call": call, "reason": demand.reason})
+
+
+def _of_draw(event: Operation, context: Context) -> Break | None:
+    """Arithmetic with a number that is drawn while the program runs, and no tensor: Dynamo has no variable for what it
+    gives (torch 2.13). With scalars captured such a number is a symbol like others.
+    """
+    if context.mode.scalars or not drawn(event.value):
+        return None
+    fill = {"call": "arithmetic", "reason": "takes a number that is drawn with tensors only"}
+    number = event.value
+    advice = advice_on_draws(number.origin, context.torch)
+    return Break("GB0213", number.origin, number.likely, fill=fill, effect="skips-frame", advice=advice)
 
 
 def _form(event: Operation) -> Break | None:
