@@ -7,10 +7,13 @@ is mended does not depend on how far this has come.
 
 from __future__ import annotations
 
+import marshal
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from graphmend.importer.code import mended_code
 from graphmend.importer.hook import decoded
 from graphmend.importer.next_imports import NextImports
 from graphmend.importer.outcome import Outcome, Texts
@@ -103,7 +106,7 @@ class Ahead:
         made = self._waiting.pop(path, None)
         if made is None or made.text != text or not self._holds(made, self._running):
             self._put(self._running)
-            made = _Made(text, {}, *self._mender.mend(text, path, texts, around))
+            made = _Made(text, {}, *self._mended(text, path, texts, around))
         return self._handed_out(path, made)
 
     def ready(
@@ -240,13 +243,25 @@ class Ahead:
             self._mender.forget(_differing(before, self._overlay))
         else:
             try:
-                made = _Made(text, before, *self._mender.mend(text, path, texts, self._around, go_on))
+                made = _Made(text, before, *self._mended(text, path, texts, self._around, go_on))
             except (Exception, _Wanted):  # what failed is told when the program asks
                 self._put(before)
                 self._foreseen.discard(path)
                 return
             self._waiting[path] = made
         self.follow(text, path)
+
+    def _mended(
+        self, text: str, path: str, texts: Texts, around: Surroundings, go_on: Callable[[], None] = lambda: None
+    ) -> tuple[Outcome, Mapping[str, str]]:
+        """As `TextMender.mend`, with the code."""
+        outcome, read = self._mender.mend(text, path, texts, around, go_on)
+        if outcome.text is None:
+            return outcome, read
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            code = mended_code.compiled(path, text, outcome.text)
+        return outcome._replace(code=None if told else marshal.dumps(code)), read  # the program gets to see warnings
 
     def _put(self, texts: Mapping[str, str]) -> None:
         """These texts are in place of files, and no others."""

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import marshal
 import os
 import sys
 import threading
@@ -208,7 +209,9 @@ class Importer(MendingFinder):
             now = before if outcome.text is None else outcome.text
             if now == text or outcome.problem is not None:
                 return None, outcome
-            return mended_code.compiled(path, text, now), outcome._replace(text=now)
+            known = outcome.code if before == text else None  # else it has the lines of the text that was mended
+            code = mended_code.compiled(path, text, now) if known is None else marshal.loads(known)
+            return code, outcome._replace(text=now, code=None)
         except Exception as error:
             return None, Outcome.failed(error)
 

@@ -60,9 +60,9 @@ class Mender:
             return self.load(text, path, texts) is not None
 
         def keep(text: str, path: str, outcome: Outcome, read: Mapping[str, str]) -> None:
-            from graphmend.importer.code import mended_code
-
-            code = None if outcome.text is None else mended_code.compiled(path, text, outcome.text)
+            if outcome.text is not None and outcome.code is None:
+                return  # compiling it says something to the program, each time
+            code = None if outcome.code is None else marshal.loads(outcome.code)
             self._read[path] = _digests(read)
             self.store(text, path, code, outcome)
 

@@ -28,6 +28,8 @@ class Outcome(NamedTuple):
     """What was mended in other files, whose breaks only show from this one."""
     problem: str | None = None
     """Why the text could not be looked at."""
+    code: bytes | None = None
+    """What `text` compiles to in the place of the text that was mended (`code/mended_code.py`), marshalled."""
 
     @classmethod
     def failed(cls, error: Exception) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,9 @@ class Program:
         if made[0].text is not None:
             self.texts[path] = made[0].text
         self.texts |= {other: mended.text for other, mended in made[0].elsewhere.items()}
-        return made
+        if made[0].code is not None:
+            assert marshal.loads(made[0].code).co_filename == path
+        return made[0]._replace(code=None), made[1]
 
 
 def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
