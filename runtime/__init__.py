@@ -36,17 +36,26 @@ A function that only NumPy or plain Python can compute, and that gives an array 
 
     mask = spans((b, n), rate)                ->  mask = on_host((b, n), torch.bool, spans, (b, n), rate)
 
+So are statements that store to tensors at places which only plain Python can tell, without gradients::
+
+    for row, n in enumerate(sizes.tolist()):  ->  def fill(mask, sizes):
+        mask[row, :n] = True                          for row, n in enumerate(sizes.tolist()):
+                                                          mask[row, :n] = True
+
+                                                  (mask,) = stores_on_host(fill, (mask,), sizes)
+
 The CTC loss, of which no kernel of torch tells shapes, becomes a node as well::
 
     loss = F.ctc_loss(log_probs, y, n, m)     ->  loss = ctc_loss(log_probs, y, n, m)
 
 In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)`, `later(f, *args)` and
-`on_host(size, dtype, f, *args)` are `f(*args)`, and `ctc_loss` is torch's. The result of `emit` is always None.
+`on_host(size, dtype, f, *args)` are `f(*args)`, `stores_on_host(f, changed, *args)` calls `f(*changed, *args)` and
+gives `changed`, and `ctc_loss` is torch's. The result of `emit` is always None.
 """
 
 from .ctc import ctc_loss
-from .host import on_host
+from .host import on_host, stores_on_host
 from .output import emit, emit_if, emit_when, later
 from .selection import select
 
-__all__ = ["ctc_loss", "emit", "emit_if", "emit_when", "later", "on_host", "select"]
+__all__ = ["ctc_loss", "emit", "emit_if", "emit_when", "later", "on_host", "select", "stores_on_host"]

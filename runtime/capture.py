@@ -76,7 +76,8 @@ class _Reader:
 
     def __init__(self, tx: Any) -> None:
         self.tx = tx
-        self.is_host = "size" in tx.symbolic_locals  # the frame is that of `on_host`
+        # the frame is that of `on_host` or `stores_on_host`
+        self.is_host = not tx.symbolic_locals.keys().isdisjoint(("size", "changed"))
         self.tensors: list[VariableTracker] = []
         self.numbers: list[VariableTracker] = []
 

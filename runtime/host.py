@@ -1,4 +1,6 @@
-"""`on_host`: a call of a function of NumPy or Python as one node of the graph. Dynamo traces it: keep it plain."""
+"""`on_host` and `stores_on_host`: a call of a function of NumPy or Python as one node of the graph. Dynamo traces them:
+keep them plain.
+"""
 
 from __future__ import annotations
 
@@ -35,4 +37,30 @@ def on_host(
     return mechanism.host_operator(site, given, numbers, sizes, dtype).numpy()
 
 
-mechanism.hide(on_host.__code__)
+def stores_on_host(
+    function: Callable[..., Any], changed: tuple[torch.Tensor, ...], /, *args: Any, **kwargs: Any
+) -> tuple[torch.Tensor, ...]:
+    """`changed`, after `function(*changed, *args, **kwargs)`, which stores to these tensors in place.
+
+    While `torch.compile` traces, the call becomes a node of the graph, which calls the function each time the graph
+    runs, with copies of `changed`, and gives these. No gradients flow through it: none of `changed`, and nothing that
+    is stored, may ask for any. What `emit` cannot carry as an argument breaks the graph, as the plain call may do. The
+    function should do no more than store and compute.
+    """
+    if not torch.compiler.is_dynamo_compiling():
+        function(*changed, *args, **kwargs)
+        return changed
+    site = tensors = numbers = None
+    args = (*changed, *args)
+    if mechanism.available:
+        from torch._dynamo.comptime import comptime
+
+        comptime(mechanism.capture)  # binds `site`, `tensors` and `numbers` in this frame
+    if site is None or tensors is None:
+        function(*args, **kwargs)
+        return changed
+    given = [tensor.detach() for tensor in tensors]
+    return tuple(mechanism.store_operator(site, given, numbers, len(changed)))
+
+
+mechanism.hide(on_host.__code__, stores_on_host.__code__)

@@ -43,6 +43,10 @@ def _define() -> Any:
     library.impl("host", sites.result, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     register_fake("graphmend::host", _fake_host, lib=library)
     library._register_effectful_op("graphmend::host", EffectType.ORDERED)
+    library.define("stores(str site, Tensor[] tensors, Scalar[] numbers, int count) -> Tensor[]", tags=tags)  # type: ignore[no-untyped-call]
+    library.impl("stores", sites.stored, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    register_fake("graphmend::stores", _fake_stores, lib=library)
+    library._register_effectful_op("graphmend::stores", EffectType.ORDERED)
     _keep.append(library)
     return torch.ops.graphmend.emit.default
 
@@ -51,12 +55,18 @@ def _fake_host(site: str, tensors: Any, numbers: Any, size: Any, dtype: torch.dt
     return torch.empty(size, dtype=dtype, device="cpu")
 
 
+def _fake_stores(site: str, tensors: list[torch.Tensor], numbers: Any, count: int) -> list[torch.Tensor]:
+    return [torch.empty_like(tensor) for tensor in tensors[:count]]
+
+
 _keep: list[Any] = []
 """A library takes its operators along when it is collected."""
 
 operator = _define()
 available = operator is not None
 host_operator = torch.ops.graphmend.host.default if available else None
+store_operator = torch.ops.graphmend.stores.default if available else None
+operators = (operator, host_operator, store_operator)
 
 
 def capture(context: Any) -> None:

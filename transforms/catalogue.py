@@ -35,7 +35,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
-from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host
+from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host, stores_on_host
 from graphmend.transforms.rewrites.loop_forms import (
     as_comprehension,
     as_loop,
@@ -145,14 +145,14 @@ _BRANCHES: tuple[Rewrite, ...] = (
 )
 _MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite, pick_later.rewrite)
 _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
-_TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
+_TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES, stores_on_host.rewrite)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM101", (torch_form.rewrite, order_by_key.rewrite, by_key.rewrite, *_TESTS)),
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
     ("GM104", (torch_form.rewrite, order_by_key.rewrite, by_key.rewrite, *_TESTS)),
-    ("GM105", (*_LOOPS, masked_store.rewrite)),
+    ("GM105", (*_LOOPS, masked_store.rewrite, stores_on_host.rewrite)),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
@@ -222,6 +222,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             place_grids.rewrite,
             torch_form.rewrite,
             known_size.rewrite,
+            stores_on_host.rewrite,
             *_SWITCHES,
         ),
     ),
@@ -239,6 +240,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             computed_index.rewrite,
             tensor_box.rewrite,
             tensor_slice.rewrite,
+            stores_on_host.rewrite,
         ),
     ),
     (

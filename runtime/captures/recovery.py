@@ -57,8 +57,10 @@ def captured(graph: GraphModule) -> set[Any]:
 def raising(graph: GraphModule) -> set[Any]:
     """The symbols of numbers on which Python's arithmetic may raise: a compiled kernel's would not."""
     found: set[Any] = set()
-    for node in _nodes(graph):
-        if node.op != "call_function" or isinstance(_value(node), torch.Tensor) or _is_asserted_only(node):
+    nodes = [*_nodes(graph)]
+    asserted = _asserted_only(nodes)
+    for node in nodes:
+        if node.op != "call_function" or isinstance(_value(node), torch.Tensor) or node in asserted:
             continue
         if node.target in DIVISIONS:
             if not _is_never_zero(node.args[1]):
@@ -68,11 +70,13 @@ def raising(graph: GraphModule) -> set[Any]:
     return found
 
 
-def _is_asserted_only(node: Node) -> bool:
-    """Is a number computed for assertions alone? `Assumptions` computes those, in Python."""
-    return bool(node.users) and all(
-        user.target is torch.ops.aten._assert_scalar.default or _is_asserted_only(user) for user in node.users
-    )
+def _asserted_only(nodes: list[Node]) -> set[Node]:
+    """Which nodes compute numbers for assertions alone? `Assumptions` computes those, in Python."""
+    found: set[Node] = set()
+    for node in reversed(nodes):  # what uses a node stands behind it
+        if node.users and all(u.target is torch.ops.aten._assert_scalar.default or u in found for u in node.users):
+            found.add(node)
+    return found
 
 
 def _is_never_zero(divisor: Any) -> bool:
@@ -238,7 +242,7 @@ def _check(node: Node) -> None:
     if node.op != "call_function":
         return
     has_effect = isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) and _get_effect(target)
-    if has_effect and target not in (mechanism.operator, mechanism.host_operator):
+    if has_effect and target not in mechanism.operators:
         raise Unrecoverable("the graph writes output, which cannot be taken back if it cannot go on")
     if target is triton_kernel_wrapper_mutation:
         raise Unrecoverable("the graph runs a Triton kernel, whose writes are not known")

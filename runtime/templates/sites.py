@@ -95,14 +95,26 @@ def run(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float
     site.run(tensors, numbers)
 
 
+def stored(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float], count: int) -> list[torch.Tensor]:
+    """Copies of the first tensors, after the call has stored to them."""
+    copies = [tensor.detach().clone() for tensor in tensors[:count]]
+    _found(key).result([*copies, *tensors[count:]], numbers)
+    return copies
+
+
 def result(
     key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float], size: Sequence[int], dtype: torch.dtype
 ) -> torch.Tensor:
     """The array that a call on the host gives, as a tensor; raises where it is not of the size and dtype said."""
-    if (site := _sites.get(key)) is None:
-        raise RuntimeError(f"what {key} calls is lost: its graph was saved by another process")
-    array = torch.from_numpy(site.result(tensors, numbers))
+    array = torch.from_numpy(_found(key).result(tensors, numbers))
     if array.shape != torch.Size(size) or array.dtype is not dtype:
         said = f"{dtype} of {tuple(size)}"
         raise RuntimeError(f"{key} gave an array of {array.dtype} of {tuple(array.shape)}, and was said to give {said}")
     return array.clone(memory_format=torch.contiguous_format)
+
+
+def _found(key: str) -> Site:
+    """A call whose value the graph needs; RuntimeError where it is not in the table."""
+    if (site := _sites.get(key)) is None:
+        raise RuntimeError(f"what {key} calls is lost: its graph was saved by another process")
+    return site

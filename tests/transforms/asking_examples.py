@@ -31,6 +31,11 @@ out = x.clone()
 for i in set(n.tolist()):
     out[i] = out[i] - y[i]
 return out
+# lengths: Tensor
+mask = torch.zeros(4, 8, dtype=torch.bool)
+for row, length in enumerate(lengths.long().tolist()):
+    mask[row, :length] = True
+return mask
 # x: Tensor, y: Tensor
 return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
 # x: Tensor, y: Tensor

@@ -37,6 +37,9 @@ _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context
 #: calls its third argument with those behind it, as one node of the graph
 _ON_HOST = "graphmend.runtime.on_host"
 
+#: gives its second argument, after a function has stored to it as one node of the graph
+_STORES_ON_HOST = "graphmend.runtime.stores_on_host"
+
 #: chooses between what two functions give
 _SELECTS = "graphmend.runtime.select"
 
@@ -117,6 +120,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
             return w.apply(args[2], args[3:], keywords, node)
         finally:
             w.silent -= 1
+    if name == _STORES_ON_HOST and len(args) > 1:
+        return args[1]
     if name in _IN_GRAPH:
         return torch_call(w, _IN_GRAPH[name], None, args, keywords, node)
     if name == _SELECTS and len(args) == 3:

@@ -1,0 +1,294 @@
+"""Call a loop that stores to tensors, at places that only plain Python can tell, from inside the graph.
+
+Before:
+    def ones(lengths):
+        mask = torch.zeros(len(lengths), 8, dtype=torch.bool)
+        for row, length in enumerate(lengths.tolist()):
+            mask[row, :length] = True
+        return mask
+
+After:
+    def ones(lengths):
+        mask = torch.zeros(len(lengths), 8, dtype=torch.bool)
+
+        def fill(mask, lengths):
+            for row, length in enumerate(lengths.tolist()):
+                mask[row, :length] = True
+
+        (mask,) = stores_on_host(fill, (mask,), lengths)
+        return mask
+
+Legal when:
+    the loop computes and stores to tensors, and does nothing else; what it stores to is new, dense, bound once before,
+    and nothing else sees it; what it stores cannot ask for gradients; what it reads are tensors, numbers, and functions
+    of torch and Python; none of the names that it binds is read behind it. What only it reads of the places of a mask,
+    or of the values of a tensor, moves into it, where nothing in between changes what that is computed from.
+
+Differs in:
+    nothing: a graph calls the loop each time it runs, with copies of what it stores to, and goes on with these.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis import torch_facts
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, live_into, locals_of, reads, surely_bound, writes
+from graphmend.transforms.code.positions import begins_line
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import HOLE, delete, replace_statements
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import changes, effects, warns
+from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.in_place import bound_to, dense, writable
+from graphmend.transforms.legality.memory import may_share, seen_elsewhere
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "stores_on_host"
+Loop = ast.For | ast.While
+_STATEMENTS = (ast.For, ast.While, ast.If, ast.Assign, ast.AugAssign, ast.Break, ast.Continue, ast.Pass)
+#: what takes a Python value out of a tensor, and changes nothing
+_TAKES = frozenset(
+    ["torch.Tensor.item", "torch.Tensor.tolist", "builtins.int", "builtins.float", "builtins.bool", "builtins.len"]
+)
+#: attributes of a tensor that a copy has as well
+_SAME = frozenset({"shape", "dtype", "device", "ndim", "T"})
+#: values known while tracing that an operator takes, or that are the same for every run of the graph
+_CARRIED = frozenset({"int", "float", "bool", "str", "NoneType", "dtype", "device"})
+#: these follow defaults that may be others when the graph runs, unless dtype and device are said
+_MAKERS = frozenset({"zeros", "ones", "empty", "full", "arange", "linspace", "tensor", "as_tensor", "eye", "range"})
+
+
+class _Loop(NamedTuple):
+    """A loop, and what it needs."""
+
+    statement: Loop
+    changed: list[str]
+    """The tensors that it stores to."""
+    given: list[str]
+    """What else it reads of the function."""
+    moved: list[ast.Assign]
+    """The statements before it whose values it alone reads, and that move into it."""
+
+
+@asks("effects", "memory", "order", "gradients", "names", any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = _loop(facts)
+    if statement is None or not begins_line(facts.source, statement):
+        return None
+    loop = _needs(facts, statement)
+    if not isinstance(loop, _Loop):
+        return refuse(NAME, loop) if loop else None
+    imports, code = Imports(facts), Code(facts.source)
+    host = imports.name("graphmend.runtime.stores_on_host", "graphmend.runtime")
+    name = fresh(facts, "fill")
+
+    def make() -> list[TextEdit]:
+        changed = ", ".join(loop.changed) + ("," if len(loop.changed) == 1 else "")
+        text = f"def {name}({', '.join([*loop.changed, *loop.given])}):\n"
+        text += "".join(f"    {ast.unparse(s.targets[0])} = {code.text(s.value)}\n" for s in loop.moved)
+        target = f"({changed})" if len(loop.changed) == 1 else changed
+        call = ", ".join([name, f"({changed})", *loop.given])
+        text += f"    {HOLE.format(0)}\n{target} = {host}({call})\n"
+        edits = [delete(facts.source, s) for s in loop.moved]
+        return [*imports.edits(), *edits, replace_statements(facts.source, [statement], text, [statement])]
+
+    return offer(NAME, "call the loop from the graph (graphmend.runtime)", facts, make)
+
+
+def _loop(facts: FunctionFacts) -> Loop | None:
+    """The outermost loop around a finding, or the one that alone reads what its statement binds."""
+    around = [facts.statement, *facts.ancestors(facts.statement)]
+    for node in reversed(around[: around.index(facts.function)]):
+        if isinstance(node, (ast.For, ast.While)):
+            return node if isinstance(facts.function, ast.FunctionDef) else None
+        if not isinstance(node, ast.If):
+            break
+    match facts.statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            block = facts.body_of(facts.statement)
+            behind = block[block.index(facts.statement) + 1 :]
+            reader = next((s for s in behind if name in reads(s)), None)
+            return reader if isinstance(reader, (ast.For, ast.While)) else None
+    return None
+
+
+def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
+    """What a loop needs; why it cannot be called, as a sentence, or an empty one where it is another kind of loop."""
+    about = facts.about(loop)
+    changed = list(dict.fromkeys(name for name in map(_root, _stores(loop)) if name is not None))
+    if not changed or None in map(_root, _stores(loop)):
+        return ""
+    if (more := _does_more(facts, loop)) is not None:
+        return f"`{more}` may do more than compute and store"
+    for name in changed:
+        read = next(n for n in nodes_in(loop) if isinstance(n, ast.Name) and n.id == name)
+        known = writable(about, loop, name) and dense(about, loop, read) and not seen_elsewhere(about, read, name)
+        if not known or len(bound_to(facts, name)) != 1 or name in writes(loop) - {name}:
+            return f"`{name}` is not known to be a new tensor, which nothing else sees"
+        if carries(about, read):
+            return f"`{name}` may ask for gradients"
+    if left := next((n for n in sorted(writes(loop)) if n not in changed and alive(about, n, loop)), None):
+        return f"`{left}` is read behind the loop"
+    own = locals_of(facts.function)
+    moved: list[ast.Assign] = []
+    needed = live_into([loop]) & own
+    for name in sorted(needed - {*changed}):
+        statement = _moves(facts, loop, name)
+        if statement is not None:
+            moved.append(statement)
+            needed = needed - {name} | (reads(statement.value) & own)
+    moved.sort(key=lambda s: (s.lineno, s.col_offset))
+    given = sorted(needed - {*changed})
+    if unbound := sorted({*given} - surely_bound(facts, loop)):
+        return f"`{unbound[0]}` may not be bound before the loop"
+    for name in given:
+        value = facts.before(loop).get(name)
+        if value is None or not all(map(_is_carried, options(value))):
+            return f"`{name}` is not known to be a tensor or a number"
+    if told := next((v for v in _stored(loop) if carries(about, v)), None):
+        return f"`{ast.unparse(told)}` may ask for gradients"
+    return _Loop(loop, changed, given, moved)
+
+
+def _stores(loop: Loop) -> Iterator[ast.Subscript]:
+    return (n for n in nodes_in(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+
+
+def _stored(loop: Loop) -> Iterator[ast.expr]:
+    """The values that are stored."""
+    for node in nodes_in(loop):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(n, ast.Subscript) for target in targets for n in nodes_in(target)):
+                yield node.value
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name of the tensor that is stored to."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _does_more(facts: FunctionFacts, statement: ast.stmt) -> str | None:
+    """The part of a statement that may do more than compute and store."""
+    for node in nodes_in(statement):
+        if isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS):
+            return ast.unparse(node).splitlines()[0]
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            value = facts.before(node).get(node.target.id)
+            if value is None or not all(isinstance(v, (Static, Scalar)) for v in options(value)):
+                return ast.unparse(node)  # a tensor is changed in place
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not _is_lasting(facts, node):
+            return node.id
+        if isinstance(node, ast.Attribute) and not _is_read(facts, node):
+            return ast.unparse(node)
+        if isinstance(node, ast.Call) and not _is_whole(facts, node):
+            return ast.unparse(node)
+    parts = [n for n in nodes_in(statement) if isinstance(n, ast.expr) and isinstance(facts.parent(n), ast.stmt)]
+    return next((ast.unparse(p) for p in parts if _has_effects(facts, p)), None)
+
+
+def _has_effects(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does evaluating an expression do more than to give a value, which may be one that it takes out of a tensor?"""
+    taking = [n for n in nodes_in(node) if isinstance(n, ast.Call) and _takes(facts, n)]
+    found = {*effects(facts, node)} - {*effects(facts, *taking)}
+    operands = [o for call in taking for o in (*call.args, call.func) if o is not node]
+    return bool(found or warns(facts, node)) or any(_has_effects(facts, o) for o in operands)
+
+
+def _takes(facts: FunctionFacts, call: ast.Call) -> bool:
+    name = qualified(facts, call.func)
+    return name in _TAKES and not call.keywords and len(call.args) <= (0 if name.startswith("torch.") else 1)
+
+
+def _is_lasting(facts: FunctionFacts, name: ast.Name) -> bool:
+    """Is a name one of the function's, or does it mean the same whenever the graph runs: torch, or Python's own?"""
+    if name.id in locals_of(facts.function):
+        return True
+    return (qualified(facts, name) or "").partition(".")[0] in ("torch", "builtins")
+
+
+def _is_read(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Is an attribute one of torch's, of a tensor that a copy has as well, or called?"""
+    if (qualified(facts, node) or "").startswith("torch.") and not isinstance(facts.value(node.value), Tensor):
+        return True
+    called = isinstance(above := facts.parent(node), ast.Call) and above.func is node
+    return isinstance(facts.value(node.value), Tensor) and (called or node.attr in _SAME)
+
+
+def _is_whole(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a call that makes a tensor say all that defaults would say otherwise?"""
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+    if folder != "torch" or last not in _MAKERS:
+        return True
+    given = {k.arg for k in call.keywords}
+    whole = last == "arange" and all(_is_integer(facts.value(a)) for a in call.args)
+    return "device" in given and (whole or "dtype" in given)
+
+
+def _is_integer(value: Value) -> bool:
+    if isinstance(value, Tensor):
+        return dtype_kind(value.dtype) in ("int", "bool")
+    return isinstance(value, (Static, Scalar)) and value.type in ("int", "bool")
+
+
+def _is_carried(value: Value) -> bool:
+    """Can a graph hand a value to an operator, or is it the same in each run?"""
+    if isinstance(value, Tensor):
+        return not (value.likely or value.ndarray)
+    return isinstance(value, (Static, Scalar)) and value.type in _CARRIED
+
+
+def _moves(facts: FunctionFacts, loop: Loop, name: str) -> ast.Assign | None:
+    """The statement that binds a name which the loop alone reads, if its value breaks the graph, and can be computed in
+    the loop's place.
+    """
+    block = facts.body_of(loop)
+    for at, statement in enumerate(block[: block.index(loop)]):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=bound)], value=value) if bound == name:
+                between = block[at + 1 : block.index(loop)]
+                free = (
+                    bound_to(facts, name) == [value]
+                    and _breaks(facts, value)
+                    and begins_line(facts.source, statement)
+                    and not alive(facts, name, loop)
+                    and name not in reads(*between)
+                    and reads(value).isdisjoint(writes(*between))
+                    and _does_more(facts, statement) is None
+                    and not any(_is_changed(facts, between, n) for n in nodes_in(value) if isinstance(n, ast.Name))
+                )
+                return statement if free else None
+    return None
+
+
+def _is_changed(facts: FunctionFacts, statements: list[ast.stmt], name: ast.Name) -> bool:
+    """May statements change what a name stands for in place?"""
+    inside = {n for s in statements for n in nodes_in(s)}
+    targets = (target for node, target in changes(facts) if node in inside)
+    tensor = isinstance(facts.value(name), Tensor)
+    return tensor and any(may_share(facts, target, name) for target in targets)
+
+
+def _breaks(facts: FunctionFacts, value: ast.expr) -> bool:
+    """Does an expression take Python values out of a tensor, or give a tensor whose shape depends on values?"""
+    torch = torch_facts.load(facts.torch_version)
+    for node in nodes_in(value):
+        if isinstance(node, ast.Call):
+            keywords = frozenset(k.arg or "" for k in node.keywords)
+            name = qualified(facts, node.func) or ""
+            if _takes(facts, node) or torch.is_dynamic_shape(name, len(node.args), keywords):
+                return True
+    return False
