@@ -82,6 +82,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "catalogue",
         "offers",
         "permitted",
+        "state",
+        "attempt",
         "rounds",
         "mend document style",
     ),
