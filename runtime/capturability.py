@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch._dynamo.exc import RestartAnalysis, TorchRuntimeError
 from torch._dynamo.polyfills import getattr_and_trace
+from torch._dynamo.source import LocalSource
+from torch._dynamo.variables.base import AttributeMutationExisting, ValueMutationExisting
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 from torch.utils._pytree import tree_leaves
 
@@ -115,6 +117,25 @@ def check_unchanged(tx: Any, value: Any) -> None:
     for variable, changes in tx.output.side_effects.store_attr_mutations.items():
         if changes and getattr(variable, "value", None) is value:
             raise Uncapturable(f"the region changes {value!r}")
+
+
+def check_computing(tx: Any) -> None:
+    """Raises for a call that computes what the program goes on with where it would compute otherwise in a graph, or
+    where its exception would come before the region's changes are seen: they are made when the graph has run.
+    """
+    if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+        raise Uncapturable("AOTAutograd runs graphs without autocast")
+    effects = tx.output.side_effects
+    for variable in effects.id_to_variable.values():
+        existed = isinstance(variable.mutation_type, (AttributeMutationExisting, ValueMutationExisting))
+        if existed and effects.is_modified(variable):
+            raise Uncapturable("the region changes an object, and the call may raise")
+    for node in tx.output.root_tracer.graph.nodes:
+        argument = node.meta.get("grapharg")
+        value = node.meta.get("example_value")
+        given = argument is not None and isinstance(argument.source, LocalSource)
+        if given and isinstance(value, torch.Tensor) and not value.is_inference() and value._version:
+            raise Uncapturable("the region changes what it was given, and the call may raise")
 
 
 def check_function(tx: Any, function: Any, kwargs: dict[str, Any]) -> None:

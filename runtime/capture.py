@@ -38,7 +38,7 @@ except ImportError:  # before 2.12 one class stands for both
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from .calls import Frame
-from .capturability import Uncapturable, break_if_tracing_fails, check, check_function, check_unchanged
+from .capturability import Uncapturable, break_if_tracing_fails, check, check_computing, check_function, check_unchanged
 from .deferred import Later
 from .templates import sites
 from .templates.template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
@@ -51,6 +51,8 @@ def capture(context: Any) -> None:
     try:
         reader = _Reader(tx)
         names = tx.symbolic_locals
+        if "changed" in names:
+            check_computing(tx)
         site = reader.site(names["function"], names["args"], names["kwargs"], names.get("condition"))
         break_if_tracing_fails(tx)
     except TorchDynamoException:

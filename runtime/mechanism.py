@@ -43,7 +43,9 @@ def _define() -> Any:
     library.impl("host", sites.result, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     register_fake("graphmend::host", _fake_host, lib=library)
     library._register_effectful_op("graphmend::host", EffectType.ORDERED)
-    library.define("stores(str site, Tensor[] tensors, Scalar[] numbers, int count) -> Tensor[]", tags=tags)  # type: ignore[no-untyped-call]
+    exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
+    stores = "stores(str site, Tensor[] tensors, Scalar[] numbers, int count) -> Tensor[]"
+    library.define(stores, tags=(*tags, exact))  # type: ignore[no-untyped-call]
     library.impl("stores", sites.stored, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     register_fake("graphmend::stores", _fake_stores, lib=library)
     library._register_effectful_op("graphmend::stores", EffectType.ORDERED)

@@ -83,6 +83,7 @@ def inputs() -> list[tuple[Any, Any]]:
 def test_one_graph_stores_what_plain_python_stores(body: str, backend: str) -> None:
     text = mended(body)
     assert "stores_on_host(" in text
+    assert "places = torch.nonzero(special)\n    mask" not in text
     torch._dynamo.reset()
     plain, run = function(HEAD + body), function(text)
     if backend != "none":

@@ -22,10 +22,11 @@ Legal when:
     the loop computes and stores to tensors, and does nothing else; what it stores to is new, dense, bound once before,
     and nothing else sees it; what it stores cannot ask for gradients; what it reads are tensors, numbers, and functions
     of torch and Python; none of the names that it binds is read behind it. What only it reads of the places of a mask,
-    or of the values of a tensor, moves into it, where nothing in between changes what that is computed from.
+    or of the values of a tensor, moves into it, where that cannot raise, and what stands between only binds names.
 
 Differs in:
-    nothing: a graph calls the loop each time it runs, with copies of what it stores to, and goes on with these.
+    nothing: a graph calls the loop each time it runs, with copies of what it stores to, and goes on with these. Under
+    autocast, and where the region has changed what outlives it, which an exception would undo, the graph breaks there.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, delete, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality.effects import changes, effects, warns
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.effects import effects, warns
+from graphmend.transforms.legality.gradients import carries, told_by
 from graphmend.transforms.legality.in_place import bound_to, dense, writable
-from graphmend.transforms.legality.memory import may_share, seen_elsewhere
+from graphmend.transforms.legality.memory import seen_elsewhere
+from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -61,6 +63,12 @@ _STATEMENTS = (ast.For, ast.While, ast.If, ast.Assign, ast.AugAssign, ast.Break,
 _TAKES = frozenset(
     ["torch.Tensor.item", "torch.Tensor.tolist", "builtins.int", "builtins.float", "builtins.bool", "builtins.len"]
 )
+_BUILTINS = frozenset(
+    "range len int float bool min max abs sum enumerate zip sorted reversed any all divmod pow round tuple list".split()
+)
+#: what is told by them of an object would be told of another one behind the loop
+_KNOWING = frozenset({"builtins.id", "builtins.hash", "builtins.getattr", "builtins.hasattr"})
+_LISTS = frozenset(f"torch.{name}" for name in "nonzero argwhere where Tensor.nonzero Tensor.tolist".split())
 #: attributes of a tensor that a copy has as well
 _SAME = frozenset({"shape", "dtype", "device", "ndim", "T"})
 #: values known while tracing that an operator takes, or that are the same for every run of the graph
@@ -81,7 +89,7 @@ class _Loop(NamedTuple):
     """The statements before it whose values it alone reads, and that move into it."""
 
 
-@asks("effects", "memory", "order", "gradients", "names", any_value=True)
+@asks("effects", "totality", "memory", "order", "gradients", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = _loop(facts)
     if statement is None or not begins_line(facts.source, statement):
@@ -127,7 +135,8 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     """What a loop needs; why it cannot be called, as a sentence, or an empty one where it is another kind of loop."""
     about = facts.about(loop)
     changed = list(dict.fromkeys(name for name in map(_root, _stores(loop)) if name is not None))
-    if not changed or None in map(_root, _stores(loop)):
+    targets = [n.target for n in nodes_in(loop) if isinstance(n, ast.For)]
+    if not changed or None in map(_root, _stores(loop)) or any(_stores(target) for target in targets):
         return ""
     if (more := _does_more(facts, loop)) is not None:
         return f"`{more}` may do more than compute and store"
@@ -138,6 +147,8 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
             return f"`{name}` is not known to be a new tensor, which nothing else sees"
         if carries(about, read):
             return f"`{name}` may ask for gradients"
+        if not _is_only_used(facts, name, loop):
+            return f"`{name}` may be held, or known, as this very object"
     if left := next((n for n in sorted(writes(loop)) if n not in changed and alive(about, n, loop)), None):
         return f"`{left}` is read behind the loop"
     own = locals_of(facts.function)
@@ -161,8 +172,8 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     return _Loop(loop, changed, given, moved)
 
 
-def _stores(loop: Loop) -> Iterator[ast.Subscript]:
-    return (n for n in nodes_in(loop) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+def _stores(node: ast.AST) -> list[ast.Subscript]:
+    return [n for n in nodes_in(node) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
 
 
 def _stored(loop: Loop) -> Iterator[ast.expr]:
@@ -196,6 +207,8 @@ def _does_more(facts: FunctionFacts, statement: ast.stmt) -> str | None:
             return ast.unparse(node)
         if isinstance(node, ast.Call) and not _is_whole(facts, node):
             return ast.unparse(node)
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Compare) and _asks_which(facts, node)):
+            return ast.unparse(node)
     parts = [n for n in nodes_in(statement) if isinstance(n, ast.expr) and isinstance(facts.parent(n), ast.stmt)]
     return next((ast.unparse(p) for p in parts if _has_effects(facts, p)), None)
 
@@ -205,7 +218,8 @@ def _has_effects(facts: FunctionFacts, node: ast.expr) -> bool:
     taking = [n for n in nodes_in(node) if isinstance(n, ast.Call) and _takes(facts, n)]
     found = {*effects(facts, node)} - {*effects(facts, *taking)}
     operands = [o for call in taking for o in (*call.args, call.func) if o is not node]
-    return bool(found or warns(facts, node)) or any(_has_effects(facts, o) for o in operands)
+    told = found or warns(facts, node) or told_by(facts, node) is not None
+    return bool(told) or any(_has_effects(facts, o) for o in operands)
 
 
 def _takes(facts: FunctionFacts, call: ast.Call) -> bool:
@@ -217,7 +231,36 @@ def _is_lasting(facts: FunctionFacts, name: ast.Name) -> bool:
     """Is a name one of the function's, or does it mean the same whenever the graph runs: torch, or Python's own?"""
     if name.id in locals_of(facts.function):
         return True
-    return (qualified(facts, name) or "").partition(".")[0] in ("torch", "builtins")
+    folder, _, last = (qualified(facts, name) or "").rpartition(".")
+    return folder.partition(".")[0] == "torch" or last == "torch" or (folder == "builtins" and last in _BUILTINS)
+
+
+def _asks_which(facts: FunctionFacts, node: ast.Compare) -> bool:
+    """May a comparison ask which tensor a value is? A copy, or what is cut off its history, is another one."""
+    for operator, right in zip(node.ops, node.comparators, strict=True):
+        if isinstance(operator, (ast.Is, ast.IsNot)) and not (isinstance(right, ast.Constant) and right.value is None):
+            return True
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            parts = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else [right]
+            if not all(isinstance(facts.value(p), (Static, Scalar)) for p in parts):
+                return True
+    return False
+
+
+def _is_only_used(facts: FunctionFacts, name: str, loop: Loop) -> bool:
+    """Is a tensor only computed with, and stored to, in front of a loop?"""
+    for node in nodes_in(facts.function):
+        if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+            continue
+        if (node.lineno, node.col_offset) >= (loop.lineno, loop.col_offset):
+            continue
+        statement = next(a for a in facts.ancestors(node) if isinstance(a, ast.stmt))
+        calls = [a for a in facts.ancestors(node) if isinstance(a, ast.Call)]
+        if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.If, ast.For, ast.While)) or any(
+            effects(facts, c) or (qualified(facts, c.func) or "") in _KNOWING for c in calls
+        ):
+            return False
+    return True
 
 
 def _is_read(facts: FunctionFacts, node: ast.Attribute) -> bool:
@@ -268,18 +311,32 @@ def _moves(facts: FunctionFacts, loop: Loop, name: str) -> ast.Assign | None:
                     and name not in reads(*between)
                     and reads(value).isdisjoint(writes(*between))
                     and _does_more(facts, statement) is None
-                    and not any(_is_changed(facts, between, n) for n in nodes_in(value) if isinstance(n, ast.Name))
+                    and (_is_listed(facts, value) or not may_raise(facts, value, at=statement))
+                    and all(_only_binds(facts, s) for s in between)
                 )
                 return statement if free else None
     return None
 
 
-def _is_changed(facts: FunctionFacts, statements: list[ast.stmt], name: ast.Name) -> bool:
-    """May statements change what a name stands for in place?"""
-    inside = {n for s in statements for n in nodes_in(s)}
-    targets = (target for node, target in changes(facts) if node in inside)
-    tensor = isinstance(facts.value(name), Tensor)
-    return tensor and any(may_share(facts, target, name) for target in targets)
+def _is_listed(facts: FunctionFacts, value: ast.expr) -> bool:
+    """Does an expression list the values, or the places, of a tensor, which never raises?"""
+    match value:
+        case ast.Call(func=ast.Attribute() as function, args=args, keywords=[]) if (
+            qualified(facts, function) in _LISTS and len(args) < 2
+        ):
+            tensor = args[0] if args else function.value
+            known = facts.value(tensor)
+            return isinstance(tensor, ast.Name) and isinstance(known, Tensor) and not (known.likely or known.ndarray)
+    return False
+
+
+def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """Does a statement bind names to what it computes, and nothing else?"""
+    match statement:
+        case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            return all(isinstance(n, ast.Name) for n in names) and not effects(facts, value)
+    return False
 
 
 def _breaks(facts: FunctionFacts, value: ast.expr) -> bool:
