@@ -31,6 +31,12 @@ out = x.clone()
 for i in set(n.tolist()):
     out[i] = out[i] - y[i]
 return out
+# n: Tensor
+out = torch.zeros(8, dtype=torch.bool)
+last = int(n.max())
+for i in range(last):
+    out[i] = True
+return out
 # lengths: Tensor
 mask = torch.zeros(4, 8, dtype=torch.bool)
 for row, length in enumerate(lengths.long().tolist()):

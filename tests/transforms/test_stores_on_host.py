@@ -12,6 +12,7 @@ from judge import mend_text, torch
 HEAD = """import torch
 
 SPECIAL = [1, 2]
+EXPERTS = 4
 LOG = []
 
 
@@ -56,7 +57,16 @@ READS_FLOATS = """    mask = torch.zeros(2, 6, dtype=torch.bool, device=x.device
         mask[row, :end] = True
     return mask, x * 2
 """
-MENDED = {"blocks": BLOCKS, "runs": RUNS, "reads_floats": READS_FLOATS}
+COUNTS = """    # slots of experts
+    slots = torch.full((ids.numel(),), -1, dtype=torch.long, device=ids.device)
+    used = [0] * EXPERTS  # so far
+    for place, token in enumerate(ids.flatten().tolist()):
+        if used[token] < EXPERTS // 2:  # room is left
+            slots[place] = used[token]
+            used[token] += 1
+    return slots
+"""
+MENDED = {"counts": COUNTS, "blocks": BLOCKS, "runs": RUNS, "reads_floats": READS_FLOATS}
 
 
 def mended(body: str) -> str:
@@ -95,6 +105,41 @@ def test_one_graph_stores_what_plain_python_stores(body: str, backend: str) -> N
         ):
             assert torch.equal(one, other)
             assert (one.dtype, one.stride()) == (other.dtype, other.stride())
+
+
+MODULE = """import torch
+from torch import nn
+
+
+class Types(nn.Module):
+    def __init__(self, first: int = 2, many: int = 2):
+        super().__init__()
+        self.first, self.many = first, many
+
+    @torch.compile
+    def forward(self, ids: torch.LongTensor):
+        types = torch.zeros_like(ids)
+        for row in range(ids.shape[0]):
+            starts = torch.where(ids[row] == self.first)[0]
+            for start in starts:  # of images
+                types[row, start + 1 : start + 1 + self.many] = 1
+        return types
+"""
+
+
+@pytest.mark.torch
+def test_numbers_of_objects_are_handed_on() -> None:
+    text = mend_text(MODULE, unsafe=False).source.text
+    assert "stores_on_host(fill, (types,), ids, self.first, self.many)" in text
+    assert "  # of images" in text
+    ids = torch.tensor([[2, 0, 0, 2, 1], [1, 2, 3, 0, 0]])
+    results = []
+    for each in (MODULE, text):
+        namespace: dict[str, Any] = {"__name__": "case"}
+        exec(compile(each.replace("    @torch.compile\n", ""), "case.py", "exec"), namespace)
+        module = namespace["Types"]()
+        results.append(module(ids) if each is MODULE else torch.compile(module, fullgraph=True)(ids))
+    assert torch.equal(*results)
 
 
 @pytest.mark.torch

@@ -68,7 +68,10 @@ def listed(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
     return tensor if isinstance(value, Tensor) and value.rank == 1 else None
 
 
-_MAKES = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
+_MAKES = (
+    *("zeros", "ones", "full", "empty", "eye", "arange"),
+    *("zeros_like", "ones_like", "full_like", "empty_like", "clone"),
+)
 
 
 def makes_tensor(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -32,11 +32,12 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis import torch_facts
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -73,18 +74,19 @@ _LISTS = frozenset(f"torch.{name}" for name in "nonzero argwhere where Tensor.no
 _SAME = frozenset({"shape", "dtype", "device", "ndim", "T"})
 #: values known while tracing that an operator takes, or that are the same for every run of the graph
 _CARRIED = frozenset({"int", "float", "bool", "str", "NoneType", "dtype", "device"})
-#: these follow defaults that may be others when the graph runs, unless dtype and device are said
+#: they make tensors on the device that is the default, unless they are told one
 _MAKERS = frozenset({"zeros", "ones", "empty", "full", "arange", "linspace", "tensor", "as_tensor", "eye", "range"})
 
 
 class _Loop(NamedTuple):
-    """A loop, and what it needs."""
+    """What a loop needs."""
 
-    statement: Loop
     changed: list[str]
     """The tensors that it stores to."""
     given: list[str]
-    """What else it reads of the function."""
+    """What else it reads of the function, and numbers of the module."""
+    attributes: dict[ast.Attribute, str]
+    """The numbers of objects that it reads, and the text of each."""
     moved: list[ast.Assign]
     """The statements before it whose values it alone reads, and that move into it."""
 
@@ -100,18 +102,31 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     imports, code = Imports(facts), Code(facts.source)
     host = imports.name("graphmend.runtime.stores_on_host", "graphmend.runtime")
     name = fresh(facts, "fill")
+    called: dict[str, str] = {}
+    for node, text in loop.attributes.items():
+        if text not in called:
+            called[text] = fresh(facts, node.attr, [name, *called.values()])
 
     def make() -> list[TextEdit]:
+        names: dict[ast.expr, str] = {node: called[text] for node, text in loop.attributes.items()}
         changed = ", ".join(loop.changed) + ("," if len(loop.changed) == 1 else "")
-        text = f"def {name}({', '.join([*loop.changed, *loop.given])}):\n"
-        text += "".join(f"    {ast.unparse(s.targets[0])} = {code.text(s.value)}\n" for s in loop.moved)
+        head = f"def {name}({', '.join([*loop.changed, *loop.given, *called.values()])}):\n"
+        head += "".join(f"    {ast.unparse(s.targets[0])} = {code.text(s.value, names)}\n" for s in loop.moved)
         target = f"({changed})" if len(loop.changed) == 1 else changed
-        call = ", ".join([name, f"({changed})", *loop.given])
-        text += f"    {HOLE.format(0)}\n{target} = {host}({call})\n"
+        call = f"{target} = {host}({', '.join([name, f'({changed})', *loop.given, *called])})\n"
+        body = HOLE.format(0) if not names else _flush_left(facts, statement, code.text(statement, names))
+        text = f"{head}{textwrap.indent(body, '    ')}\n{call}"
         edits = [delete(facts.source, s) for s in loop.moved]
-        return [*imports.edits(), *edits, replace_statements(facts.source, [statement], text, [statement])]
+        kept = [] if names else [[statement]]
+        return [*imports.edits(), *edits, replace_statements(facts.source, [statement], text, *kept)]
 
     return offer(NAME, "call the loop from the graph (graphmend.runtime)", facts, make)
+
+
+def _flush_left(facts: FunctionFacts, statement: ast.stmt, text: str) -> str:
+    """The text of a statement without the indentation of its own first line."""
+    indent = facts.source.lines.line(statement.lineno - 1)[: statement.col_offset]
+    return "\n".join(each.removeprefix(indent) for each in text.splitlines())
 
 
 def _loop(facts: FunctionFacts) -> Loop | None:
@@ -134,7 +149,9 @@ def _loop(facts: FunctionFacts) -> Loop | None:
 def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     """What a loop needs; why it cannot be called, as a sentence, or an empty one where it is another kind of loop."""
     about = facts.about(loop)
-    changed = list(dict.fromkeys(name for name in map(_root, _stores(loop)) if name is not None))
+    stored = list(dict.fromkeys(filter(None, map(_root, _stores(loop)))))
+    lists = [name for name in stored if _moves(facts, loop, name, _makes_list) is not None]
+    changed = [name for name in stored if name not in lists]
     targets = [n.target for n in nodes_in(loop) if isinstance(n, ast.For)]
     if not changed or None in map(_root, _stores(loop)) or any(_stores(target) for target in targets):
         return ""
@@ -154,22 +171,29 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     own = locals_of(facts.function)
     moved: list[ast.Assign] = []
     needed = live_into([loop]) & own
-    for name in sorted(needed - {*changed}):
-        statement = _moves(facts, loop, name)
+    for each in sorted(needed - {*changed}):
+        statement = _moves(facts, loop, each, _makes_list if each in lists else _breaks)
         if statement is not None:
             moved.append(statement)
-            needed = needed - {name} | (reads(statement.value) & own)
+            needed = needed - {each} | (reads(statement.value) & own)
     moved.sort(key=lambda s: (s.lineno, s.col_offset))
-    given = sorted(needed - {*changed})
-    if unbound := sorted({*given} - surely_bound(facts, loop)):
+    every = [n for s in (loop, *moved) for n in nodes_in(s)]
+    attributes = {n: ast.unparse(n) for n in every if isinstance(n, ast.Attribute) and _is_number_of_object(facts, n)}
+    hidden = {n for node in attributes for n in nodes_in(node)}
+    if attributes and any(isinstance(n, ast.Constant) and n.end_lineno != n.lineno for n in nodes_in(loop)):
+        return "a text in the loop spans lines"
+    names = [n for n in every if isinstance(n, ast.Name) and n not in hidden]
+    numbers = {n.id for n in names if n.id not in own and _is_number(facts, n)}
+    given = sorted(needed & {n.id for n in names} - {*changed}) + sorted(numbers)
+    if unbound := sorted({*given} - numbers - surely_bound(facts, loop)):
         return f"`{unbound[0]}` may not be bound before the loop"
-    for name in given:
+    for name in given[: len(given) - len(numbers)]:
         value = facts.before(loop).get(name)
         if value is None or not all(map(_is_carried, options(value))):
             return f"`{name}` is not known to be a tensor or a number"
     if told := next((v for v in _stored(loop) if carries(about, v)), None):
         return f"`{ast.unparse(told)}` may ask for gradients"
-    return _Loop(loop, changed, given, moved)
+    return _Loop(changed, given, attributes, moved)
 
 
 def _stores(node: ast.AST) -> list[ast.Subscript]:
@@ -178,11 +202,8 @@ def _stores(node: ast.AST) -> list[ast.Subscript]:
 
 def _stored(loop: Loop) -> Iterator[ast.expr]:
     """The values that are stored."""
-    for node in nodes_in(loop):
-        if isinstance(node, (ast.Assign, ast.AugAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(n, ast.Subscript) for target in targets for n in nodes_in(target)):
-                yield node.value
+    statements = (n for n in nodes_in(loop) if isinstance(n, (ast.Assign, ast.AugAssign)))
+    return (n.value for n in statements if any(map(_stores, n.targets if isinstance(n, ast.Assign) else [n.target])))
 
 
 def _root(node: ast.expr) -> str | None:
@@ -203,7 +224,9 @@ def _does_more(facts: FunctionFacts, statement: ast.stmt) -> str | None:
                 return ast.unparse(node)  # a tensor is changed in place
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not _is_lasting(facts, node):
             return node.id
-        if isinstance(node, ast.Attribute) and not _is_read(facts, node):
+        if isinstance(node, ast.Attribute) and not (
+            _is_read(facts, node) or any(_is_number_of_object(facts, each) for each in (node, *facts.ancestors(node)))
+        ):
             return ast.unparse(node)
         if isinstance(node, ast.Call) and not _is_whole(facts, node):
             return ast.unparse(node)
@@ -231,8 +254,26 @@ def _is_lasting(facts: FunctionFacts, name: ast.Name) -> bool:
     """Is a name one of the function's, or does it mean the same whenever the graph runs: torch, or Python's own?"""
     if name.id in locals_of(facts.function):
         return True
+    if _is_number(facts, name):
+        return True
     folder, _, last = (qualified(facts, name) or "").rpartition(".")
     return folder.partition(".")[0] == "torch" or last == "torch" or (folder == "builtins" and last in _BUILTINS)
+
+
+def _is_number(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression known while tracing, a number or the like?"""
+    return all(isinstance(v, Static) and v.type in _CARRIED for v in options(facts.value(node)))
+
+
+def _is_number_of_object(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Is a number read of an object, which the loop cannot change?"""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or not _is_number(facts, node):
+        return False
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    local = isinstance(root, ast.Name) and root.id in locals_of(facts.function)
+    return local and not isinstance(facts.value(node.value), Tensor)
 
 
 def _asks_which(facts: FunctionFacts, node: ast.Compare) -> bool:
@@ -272,19 +313,11 @@ def _is_read(facts: FunctionFacts, node: ast.Attribute) -> bool:
 
 
 def _is_whole(facts: FunctionFacts, call: ast.Call) -> bool:
-    """Does a call that makes a tensor say all that defaults would say otherwise?"""
+    """Does a call that makes a tensor say where, which a default may say otherwise when the graph runs?"""
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
     if folder != "torch" or last not in _MAKERS:
         return True
-    given = {k.arg for k in call.keywords}
-    whole = last == "arange" and all(_is_integer(facts.value(a)) for a in call.args)
-    return "device" in given and (whole or "dtype" in given)
-
-
-def _is_integer(value: Value) -> bool:
-    if isinstance(value, Tensor):
-        return dtype_kind(value.dtype) in ("int", "bool")
-    return isinstance(value, (Static, Scalar)) and value.type in ("int", "bool")
+    return any(k.arg == "device" for k in call.keywords)
 
 
 def _is_carried(value: Value) -> bool:
@@ -294,9 +327,11 @@ def _is_carried(value: Value) -> bool:
     return isinstance(value, (Static, Scalar)) and value.type in _CARRIED
 
 
-def _moves(facts: FunctionFacts, loop: Loop, name: str) -> ast.Assign | None:
-    """The statement that binds a name which the loop alone reads, if its value breaks the graph, and can be computed in
-    the loop's place.
+def _moves(
+    facts: FunctionFacts, loop: Loop, name: str, wanted: Callable[[FunctionFacts, ast.expr], bool]
+) -> ast.Assign | None:
+    """The statement that binds a name which the loop alone reads to a `wanted` value, if that can be computed in the
+    loop's place.
     """
     block = facts.body_of(loop)
     for at, statement in enumerate(block[: block.index(loop)]):
@@ -305,17 +340,31 @@ def _moves(facts: FunctionFacts, loop: Loop, name: str) -> ast.Assign | None:
                 between = block[at + 1 : block.index(loop)]
                 free = (
                     bound_to(facts, name) == [value]
-                    and _breaks(facts, value)
+                    and wanted(facts, value)
                     and begins_line(facts.source, statement)
                     and not alive(facts, name, loop)
                     and name not in reads(*between)
                     and reads(value).isdisjoint(writes(*between))
                     and _does_more(facts, statement) is None
-                    and (_is_listed(facts, value) or not may_raise(facts, value, at=statement))
+                    and (
+                        _is_listed(facts, value)
+                        or _makes_list(facts, value)
+                        or not may_raise(facts, value, at=statement)
+                    )
                     and all(_only_binds(facts, s) for s in between)
                 )
                 return statement if free else None
     return None
+
+
+def _makes_list(facts: FunctionFacts, value: ast.expr) -> bool:
+    """Does an expression make a list of numbers?"""
+    match value:
+        case ast.BinOp(left=ast.List() as made, op=ast.Mult(), right=times):
+            return _makes_list(facts, made) and _is_number(facts, times)
+        case ast.List(elts=elements):
+            return all(_is_number(facts, e) for e in elements)
+    return False
 
 
 def _is_listed(facts: FunctionFacts, value: ast.expr) -> bool:
