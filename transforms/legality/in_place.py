@@ -107,9 +107,11 @@ def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
 
 
 def _has_no_history(facts: FunctionFacts, statement: ast.stmt, node: ast.expr) -> bool:
-    """Is a value new memory that no backward goes through: of whole numbers, or made where gradients are off?"""
+    """Is a value new memory that no backward goes through: of whole numbers, made where gradients are off, or computed
+    from what never asks for any?
+    """
     value = facts.value(node)
-    whole = isinstance(value, Tensor) and dtype_kind(value.dtype) in ("bool", "int")
+    whole = isinstance(value, Tensor) and (dtype_kind(value.dtype) in ("bool", "int") or not carries(facts, node))
     return (whole or facts.gradients(statement) == "off") and shares(facts, node).fresh
 
 
