@@ -106,10 +106,10 @@ cost, and what a larger model hardly notices. A gain below 1 is a loss.
 {turns}
 ## Start-up
 
-What `graphmend run` adds until a model of the table is imported, built, and called for the first time, up to its first
-graph: with an empty cache (`cold`), and with that of the run before. Files are mended in a second process while the
-program imports and builds; at its first call it waits for what is not done. Most of that is the model's own file,
-which is checked again for each set of mends that is tried in it.
+What `graphmend run` adds until a model of the table is imported, built and mended: with an empty cache (`cold`), and
+with that of the run before. Files are mended in a second process while the program imports and builds; when something
+is compiled for the first time, here a function of one line, it waits for what is not done. Most of that is the model's
+own file, which is checked again for each set of mends that is tried in it.
 
     python bench/startup.py --elapsed --call --rounds 3 --rows t5-small bart-base --write bench/results/startup.md
 
