@@ -50,6 +50,7 @@ from graphmend.transforms.legality.effects import effects, warns
 from graphmend.transforms.legality.gradients import carries, told_by
 from graphmend.transforms.legality.in_place import bound_to, dense, writable
 from graphmend.transforms.legality.memory import seen_elsewhere
+from graphmend.transforms.legality.raising.attributes import surely_there
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -62,7 +63,7 @@ Loop = ast.For | ast.While
 _STATEMENTS = (ast.For, ast.While, ast.If, ast.Assign, ast.AugAssign, ast.Break, ast.Continue, ast.Pass)
 #: what takes a Python value out of a tensor, and changes nothing
 _TAKES = frozenset(
-    ["torch.Tensor.item", "torch.Tensor.tolist", "builtins.int", "builtins.float", "builtins.bool", "builtins.len"]
+    "torch.Tensor.item torch.Tensor.tolist builtins.int builtins.float builtins.bool builtins.len".split()
 )
 _BUILTINS = frozenset(
     "range len int float bool min max abs sum enumerate zip sorted reversed any all divmod pow round tuple list".split()
@@ -152,8 +153,8 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     stored = list(dict.fromkeys(filter(None, map(_root, _stores(loop)))))
     lists = [name for name in stored if _moves(facts, loop, name, _makes_list) is not None]
     changed = [name for name in stored if name not in lists]
-    targets = [n.target for n in nodes_in(loop) if isinstance(n, ast.For)]
-    if not changed or None in map(_root, _stores(loop)) or any(_stores(target) for target in targets):
+    counted = any(_stores(n.target) for n in nodes_in(loop) if isinstance(n, ast.For))
+    if not changed or counted or None in map(_root, _stores(loop)):
         return ""
     if (more := _does_more(facts, loop)) is not None:
         return f"`{more}` may do more than compute and store"
@@ -179,6 +180,10 @@ def _needs(facts: FunctionFacts, loop: Loop) -> _Loop | str:
     moved.sort(key=lambda s: (s.lineno, s.col_offset))
     every = [n for s in (loop, *moved) for n in nodes_in(s)]
     attributes = {n: ast.unparse(n) for n in every if isinstance(n, ast.Attribute) and _is_number_of_object(facts, n)}
+    if unsure := next((n for n in attributes if reads(n) & writes(loop) or not surely_there(facts, n)), None):
+        return (
+            f"`{ast.unparse(unsure)}` is another one in the loop, or may be missing where the loop does not ask for it"
+        )
     hidden = {n for node in attributes for n in nodes_in(node)}
     if attributes and any(isinstance(n, ast.Constant) and n.end_lineno != n.lineno for n in nodes_in(loop)):
         return "a text in the loop spans lines"
@@ -228,9 +233,9 @@ def _does_more(facts: FunctionFacts, statement: ast.stmt) -> str | None:
             _is_read(facts, node) or any(_is_number_of_object(facts, each) for each in (node, *facts.ancestors(node)))
         ):
             return ast.unparse(node)
-        if isinstance(node, ast.Call) and not _is_whole(facts, node):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Call) and not _is_whole(facts, node)):
             return ast.unparse(node)
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Compare) and _asks_which(facts, node)):
+        if isinstance(node, ast.Compare) and _asks_which(facts, node):
             return ast.unparse(node)
     parts = [n for n in nodes_in(statement) if isinstance(n, ast.expr) and isinstance(facts.parent(n), ast.stmt)]
     return next((ast.unparse(p) for p in parts if _has_effects(facts, p)), None)
@@ -241,8 +246,7 @@ def _has_effects(facts: FunctionFacts, node: ast.expr) -> bool:
     taking = [n for n in nodes_in(node) if isinstance(n, ast.Call) and _takes(facts, n)]
     found = {*effects(facts, node)} - {*effects(facts, *taking)}
     operands = [o for call in taking for o in (*call.args, call.func) if o is not node]
-    told = found or warns(facts, node) or told_by(facts, node) is not None
-    return bool(told) or any(_has_effects(facts, o) for o in operands)
+    return bool(found or warns(facts, node) or told_by(facts, node)) or any(_has_effects(facts, o) for o in operands)
 
 
 def _takes(facts: FunctionFacts, call: ast.Call) -> bool:
@@ -252,9 +256,7 @@ def _takes(facts: FunctionFacts, call: ast.Call) -> bool:
 
 def _is_lasting(facts: FunctionFacts, name: ast.Name) -> bool:
     """Is a name one of the function's, or does it mean the same whenever the graph runs: torch, or Python's own?"""
-    if name.id in locals_of(facts.function):
-        return True
-    if _is_number(facts, name):
+    if name.id in locals_of(facts.function) or _is_number(facts, name):
         return True
     folder, _, last = (qualified(facts, name) or "").rpartition(".")
     return folder.partition(".")[0] == "torch" or last == "torch" or (folder == "builtins" and last in _BUILTINS)
@@ -269,11 +271,11 @@ def _is_number_of_object(facts: FunctionFacts, node: ast.AST) -> bool:
     """Is a number read of an object, which the loop cannot change?"""
     if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load) or not _is_number(facts, node):
         return False
-    root: ast.expr = node
+    root: ast.expr = node.value
     while isinstance(root, ast.Attribute):
         root = root.value
-    local = isinstance(root, ast.Name) and root.id in locals_of(facts.function)
-    return local and not isinstance(facts.value(node.value), Tensor)
+    own = isinstance(root, ast.Name) and root.id in locals_of(facts.function)
+    return own and not isinstance(facts.value(node.value), Tensor)
 
 
 def _asks_which(facts: FunctionFacts, node: ast.Compare) -> bool:
@@ -315,9 +317,7 @@ def _is_read(facts: FunctionFacts, node: ast.Attribute) -> bool:
 def _is_whole(facts: FunctionFacts, call: ast.Call) -> bool:
     """Does a call that makes a tensor say where, which a default may say otherwise when the graph runs?"""
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    if folder != "torch" or last not in _MAKERS:
-        return True
-    return any(k.arg == "device" for k in call.keywords)
+    return folder != "torch" or last not in _MAKERS or any(k.arg == "device" for k in call.keywords)
 
 
 def _is_carried(value: Value) -> bool:
