@@ -50,7 +50,7 @@ from graphmend.transforms.legality.effects import effects, warns
 from graphmend.transforms.legality.gradients import carries, told_by
 from graphmend.transforms.legality.in_place import bound_to, dense, writable
 from graphmend.transforms.legality.memory import seen_elsewhere
-from graphmend.transforms.legality.raising.attributes import surely_there
+from graphmend.transforms.legality.raising.existing import surely_of_module, surely_there
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -256,7 +256,7 @@ def _takes(facts: FunctionFacts, call: ast.Call) -> bool:
 
 def _is_lasting(facts: FunctionFacts, name: ast.Name) -> bool:
     """Is a name one of the function's, or does it mean the same whenever the graph runs: torch, or Python's own?"""
-    if name.id in locals_of(facts.function) or _is_number(facts, name):
+    if name.id in locals_of(facts.function) or (_is_number(facts, name) and surely_of_module(facts, name.id)):
         return True
     folder, _, last = (qualified(facts, name) or "").rpartition(".")
     return folder.partition(".")[0] == "torch" or last == "torch" or (folder == "builtins" and last in _BUILTINS)

@@ -1,4 +1,4 @@
-"""Whether objects of the program's own classes surely have an attribute, so that it may be read where it was not."""
+"""Whether names of the module, and attributes of its objects, surely exist, and may be read earlier."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import options
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ def surely_there(facts: FunctionFacts, node: ast.Attribute) -> bool:
     if not all(isinstance(o, Instance) and _binds(o.info, node.attr) for o in objects):
         return False
     return not isinstance(node.value, ast.Attribute) or surely_there(facts, node.value)
+
+
+@answers("totality")
+def surely_of_module(facts: FunctionFacts, name: str) -> bool:
+    """Does a statement of the module's top level bind a name on every way?"""
+    tree = facts.source.tree
+    plain = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom)
+    return isinstance(tree, ast.Module) and any(isinstance(s, plain) and name in writes(s) for s in tree.body)
 
 
 def _binds(info: ClassInfo, name: str) -> bool:
