@@ -1,12 +1,14 @@
 """What `graphmend run` adds to the start of a program: one that imports a model's class (rows of the paper's table),
-builds it and hands it to torch.compile; with `--call`, until its modules are mended, as something is compiled.
+builds it and hands it to torch.compile; with `--call`, until it was compiled and called once (backend `eager`), before
+which its modules are mended.
 
     python bench/startup.py [--rows t5-small bart-base] [--rounds 5] [--safe] [--elapsed] [--call] [--write FILE]
 
 Counted is user processor time, that of the processes that the program leaves behind included, so that a busy machine
 makes little difference; with `--elapsed` it is the time that somebody waits, which is less where there is a second
 processor that nobody else uses. The three arms of a round run one after the other, and the median of the rounds counts.
-`cold` has an empty cache, `cached` that of the run before it. Needs Linux and transformers 4.52.4.
+`cold` has an empty cache, `cached` that of the run before it. With `--call` they also differ by what TorchDynamo has to
+trace: mended it is one graph, unmended several and resume functions. Needs Linux and transformers 4.52.4.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ from steady import described
 HERE = Path(__file__).resolve()
 ARMS = ("plain", "cold", "cached")
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
-#: modules are mended before the first frame is compiled; how long a frame takes has nothing to do with mends
+#: what is compiled is mended before it is traced
 _CALL = """
-torch.compile(model.eval())
-torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))"""
+with torch.no_grad():
+    torch.compile(model.eval(), backend="eager")(**inputs[0])"""
 
 
 def program(row: str, calls: bool) -> str:
@@ -97,7 +99,7 @@ def main() -> None:
     mends = "safe mends" if options.safe else "all mends"
     lines = [
         f"{described()}; median of {options.rounds}; {mends}; {'elapsed' if options.elapsed else 'user'} seconds"
-        f"{', something compiled' if options.call else ''}",
+        f"{', called once' if options.call else ''}",
         "",
         f"| row | {' | '.join(ARMS)} |",
         "|---|---|---|---|",

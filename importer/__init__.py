@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from graphmend.importer import tested_torch
 from graphmend.importer.hook import Importer
 from graphmend.importer.mender import Mender
 from graphmend.importer.outcome import Report
@@ -59,7 +60,7 @@ def install(
         return importer
     importer.report.remarks.extend(torch_remarks(running(), None, named=False))
     if apart:
-        mender.begin(lambda path: targets.hold("", path), program)
+        mender.begin(lambda path: targets.hold("", path), program, later)
     importer.install()
     importer.after("torch._dynamo", lambda: _prepare_compiling(importer, specialise))
     importer.after("torch.export._trace", lambda: _prepare_exporting(importer))
@@ -79,23 +80,28 @@ def _too_old() -> str | None:
 
 
 def _prepare_compiling(importer: Importer, specialise: bool) -> None:
-    _install_switches(importer, specialise)
+    install_switches = _install_switches(importer, specialise)
     try:
-        importer.mend_before(importlib.import_module("graphmend.runtime.first_frame").before_frames)
+        before_frames = importlib.import_module("graphmend.runtime.frames.first_frame").before_frames
+        importer.mend_before(before_frames, install_switches)
     except (AttributeError, ImportError):  # a torch that is not known
         importer.mend_at_once()
 
 
 def _prepare_exporting(importer: Importer) -> None:
     with contextlib.suppress(AttributeError, ImportError):
-        importlib.import_module("graphmend.runtime.first_frame").before_exports(importer.mend_waiting)
+        importlib.import_module("graphmend.runtime.frames.first_frame").before_exports(importer.mend_waiting)
 
 
-def _install_switches(importer: Importer, specialise: bool) -> None:
-    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds."""
+def _install_switches(importer: Importer, specialise: bool) -> Callable[[], object]:
+    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds: from the first frame on, or sooner,
+    when the result is called.
+    """
     try:
         switches = importlib.import_module("graphmend.runtime.switches")
-        switches.install_when_needed(specialise)
         importer.report.taken_back = lambda: switches.taken_back() if switches.is_installed() else None
+        install: Callable[[], object] = switches.install_when_needed(specialise, tested_torch.passes)
     except ImportError as error:
         importer.report.problems["graphmend.runtime.switches"] = str(error)
+        return lambda: None
+    return install

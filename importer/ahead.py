@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import marshal
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from graphmend.importer.code import mended_code
 from graphmend.importer.hook import decoded
-from graphmend.importer.next_imports import NextImports
-from graphmend.importer.outcome import Outcome, Texts
+from graphmend.importer.outcome import Compiled, Outcome, Texts
 from graphmend.importer.text_mender import Surroundings, TextMender
-
-#: results for modules that nobody has imported; with more of them the guess was bad
-_MOST_WAITING = 100
+from graphmend.importer.upcoming import Upcoming
+from graphmend.workspace.cache import digest
 
 Kept = Callable[[str, str, Texts], bool]
 Keep = Callable[[str, str, Outcome, Mapping[str, str]], None]
@@ -47,8 +44,8 @@ class Ahead:
     """The mends of one program's modules, when it asks for them or ahead of it.
 
     `is_target` says of a path whether that file is to be mended. `kept` loads what an earlier run has made of a text:
-    the program takes it from there, and it is not made again; `keep` does so for a later run. `program` is the text and
-    the path of its script, and `expected` the surroundings that it begins with: the work begins with them, at once, and
+    the program takes it from there, and it is not made again; `keep` does so for a later run. `upcoming` says what it
+    will ask for, and `expected` are the surroundings that it begins with: the work begins with them, at once, and
     once more where the first module is imported in others.
     """
 
@@ -58,10 +55,10 @@ class Ahead:
         is_target: Callable[[str], bool],
         kept: Kept,
         keep: Keep,
-        program: tuple[str, str] | None = None,
+        upcoming: Upcoming,
         expected: Surroundings | None = None,
     ) -> None:
-        self._mender, self._is_target, self._program = mender, is_target, program
+        self._mender, self._is_target, self._upcoming = mender, is_target, upcoming
         self._kept, self._keep = kept, keep
         self._overlay = mender.overlay
         """The texts in place of files once what waits is asked for."""
@@ -70,20 +67,13 @@ class Ahead:
         self._waiting: dict[str, _Made] = {}
         self._foreseen: set[str] = set()
         """The files whose texts have been made, or found to be kept, before they were asked for."""
-        self._imported_by_now: list[str] = []
-        """What the program is known to have imported, and nobody has looked at."""
         self._announced: set[str] = set()
-        self._coming: list[Iterator[str]] = []
-        """Where the imports go on, the innermost module's last."""
-        self._late: list[Iterator[str]] = []
-        """What functions of the program's own files will import."""
         self._looked_at: dict[str, None] = {}
         self._around = Surroundings((), None)
         self._is_met = False
         """Has the program asked for a module in these surroundings?"""
         self._changed: list[str] = []
         """Files that were seen to be others by now, and are not forgotten yet."""
-        self._imports: NextImports | None = None
         if expected is not None and expected.search:
             self._begin(expected)
 
@@ -124,12 +114,12 @@ class Ahead:
         del self._waiting[path]
         return self._handed_out(path, made)
 
-    def expect(self, path: str, around: Surroundings) -> None:
-        """The program has imported the module of this file, and will ask for it."""
+    def expect(self, path: str, around: Surroundings, by_program: bool = True) -> None:
+        """The program imports the module of this file, and will ask for it; by itself, or for another such module."""
         self._meet(around)
         self._announced.add(path)
-        if path not in self._looked_at and path not in self._imported_by_now:
-            self._imported_by_now.append(path)
+        if path not in self._looked_at:
+            self._upcoming.imported(path, by_program)
 
     def order(self) -> list[str]:
         """The files that were looked at, in order: results hold where they are asked for so."""
@@ -142,14 +132,19 @@ class Ahead:
                 self._keep(made.text, path, made.outcome, made.read)
 
     def _holds(self, made: _Made, running: Mapping[str, str]) -> bool:
-        """Is a result what would be made among the texts that run? A mended text that does not run yet is one that the
-        program has not asked for, or never will: nothing that runs can tell.
+        """Is a result what would be made among the texts that run? Those in which nothing was found do not matter. A
+        mended text that does not run yet is one that the program has not asked for, or never will: nothing that runs
+        can tell, unless the result changes it.
         """
-        differing = _differing(made.among, running)
-        return all(path in self._foreseen and path not in running for path in differing)
+        return all(
+            path not in made.read
+            or (path in self._foreseen and path not in running and path not in made.outcome.elsewhere)
+            for path in _differing(made.among, running)
+        )
 
     def _handed_out(self, path: str, made: _Made) -> tuple[Outcome, Mapping[str, str]]:
         self._looked_at[path] = None
+        self._upcoming.asked()
         if made.outcome.text is not None:
             self._running[path] = made.outcome.text
         self._running |= {other: mended.text for other, mended in made.outcome.elsewhere.items()}
@@ -165,15 +160,12 @@ class Ahead:
             self._put(self._running)
 
     def _begin(self, around: Surroundings) -> None:
-        self._around, self._imports = around, None
+        self._around = around
         self._mender.begin(around)
         self._waiting.clear()
         self._foreseen.clear()
         self._looked_at.clear()
-        self._coming.clear()
-        self._late.clear()
-        if self._program is not None:
-            self.follow(*self._program)
+        self._upcoming.begin(self._mender.project)
 
     def _look_for_changes(self) -> None:
         self._changed += self._mender.changed()
@@ -181,10 +173,8 @@ class Ahead:
     # What it will ask for
 
     def follow(self, text: str, path: str) -> None:
-        """Looks for the next modules in the text of one that runs now."""
-        self._coming.append(self._imported(text, path))
-        if self._is_own(path):
-            self._late.append(self._imported(text, path, later=True))
+        """Looks for the next modules behind the text of one that runs now."""
+        self._upcoming.follow(text, path)
 
     def step(self, waits: Callable[[str], bool] = lambda _: False) -> bool:
         """Mends one module ahead; False where none is to be expected, or it is not known in which surroundings.
@@ -202,28 +192,7 @@ class Ahead:
         return False
 
     def _next(self) -> str | None:
-        """The next file to look at; None where there is none."""
-        if self._imported_by_now:
-            return self._imported_by_now.pop(0)
-        while len(self._waiting.keys() - self._announced) < _MOST_WAITING and (self._coming or self._late):
-            if not self._coming:
-                self._coming.append(self._late.pop(0))
-            if (path := next(self._coming[-1], None)) is not None:
-                return path
-            self._coming.pop()
-        return None
-
-    def _imported(self, text: str, path: str, later: bool = False) -> Iterator[str]:
-        if self._imports is None:
-            self._imports = NextImports(self._mender.project, lambda p: self._is_target(p) or self._is_own(p))
-        yield from self._imports.later(text, path) if later else self._imports.of(text, path)
-
-    def _is_own(self, path: str) -> bool:
-        """Is this a file of the program's, and not of a library beside it?"""
-        if self._program is None:
-            return False
-        inside = Path(path).is_relative_to(Path(self._program[1]).parent)
-        return inside and "site-packages" not in path and "dist-packages" not in path
+        return self._upcoming.next(len(self._waiting.keys() - self._announced))
 
     def _mend_ahead(self, path: str, waits: Callable[[str], bool]) -> None:
         def go_on() -> None:
@@ -240,6 +209,7 @@ class Ahead:
             return
         self._foreseen.add(path)
         if self._kept(text, path, texts):
+            self._upcoming.kept()
             self._mender.forget(_differing(before, self._overlay))
         else:
             try:
@@ -250,18 +220,30 @@ class Ahead:
                 return
             self._waiting[path] = made
         self.follow(text, path)
+        if not self._upcoming.builds_up:
+            self._put(before)
 
     def _mended(
         self, text: str, path: str, texts: Texts, around: Surroundings, go_on: Callable[[], None] = lambda: None
     ) -> tuple[Outcome, Mapping[str, str]]:
-        """As `TextMender.mend`, with the code."""
+        """As `TextMender.mend`, with the codes."""
         outcome, read = self._mender.mend(text, path, texts, around, go_on)
-        if outcome.text is None:
-            return outcome, read
+        elsewhere = {
+            other: mended._replace(code=self._compiled(other, mended.text, texts))
+            for other, mended in outcome.elsewhere.items()
+        }
+        code = self._compiled(path, outcome.text, texts) if outcome.text is not None else None
+        return outcome._replace(code=code, elsewhere=elsewhere), read
+
+    def _compiled(self, path: str, mended: str, texts: Texts) -> Compiled | None:
+        if (original := texts.original(path)) is None:
+            return None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            code = mended_code.compiled(path, text, outcome.text)
-        return outcome._replace(code=None if told else marshal.dumps(code)), read  # the program gets to see warnings
+            code = mended_code.compiled(path, original, mended)
+        if told and self._upcoming.builds_up:
+            return None  # the program compiles it, and gets to see warnings; otherwise it has imported the file
+        return Compiled(digest(original), marshal.dumps(code))
 
     def _put(self, texts: Mapping[str, str]) -> None:
         """These texts are in place of files, and no others."""

@@ -11,14 +11,13 @@ import contextlib
 import functools
 import importlib
 import importlib.util
-import marshal
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from graphmend.importer.code.loaded import LoadedModules
 from graphmend.importer.outcome import Elsewhere, Mender, Outcome, Report
@@ -32,6 +31,15 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap_external>"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class _Mended(NamedTuple):
+    """A file that runs mended."""
+
+    original: str
+    text: str
+    code: CodeType | None = None
+    """That of `text`, where it is at hand."""
+
+
 class Importer(MendingFinder):
     """Finds the modules to mend, wherever the other finders find them, and gives them a loader that mends."""
 
@@ -42,13 +50,16 @@ class Importer(MendingFinder):
         self._defers = defers
         """Is a module mended before the next frame is compiled, and not before it is there?"""
         self._compiles: Callable[[], bool] = lambda: False
+        self._prepare: Callable[[], object] = _nothing
         self._after: dict[str, Callable[[], object]] = {}
         self._codes: dict[tuple[str, str], CodeType | None] = {}
-        self._texts: dict[str, tuple[str, str]] = {}
-        """The texts that were mended, by path: as on disk, and mended."""
+        self._texts: dict[str, _Mended] = {}
+        """The texts that were mended, by path."""
         self._loaded = LoadedModules()
         self._turn = threading.RLock()
         self._is_mending = False
+        self._importing = 0
+        """How many modules are imported now, each by the one before."""
 
     # Finding
 
@@ -112,6 +123,15 @@ class Importer(MendingFinder):
         if (text := _text(data)) is not None:
             self._loaded.add(path, text, code)
 
+    @contextlib.contextmanager
+    def importing(self) -> Iterator[None]:
+        """A module is imported meanwhile, and what it imports."""
+        self._importing += 1
+        try:
+            yield
+        finally:
+            self._importing -= 1
+
     def ran(self, path: str) -> None:
         """A file's module has run to its end."""
         self._loaded.ran(path)
@@ -124,22 +144,41 @@ class Importer(MendingFinder):
         """Mends a file whose module runs with its own code before the next frame is compiled."""
         if (text := _text(data)) is not None:
             self.report.waiting[path] = text
-            self._mender.expect(path)
+            self._mender.expect(path, by_program=self._importing == 1)
+
+    def prepare(self) -> None:
+        prepare, self._prepare = self._prepare, _nothing
+        prepare()
+
+    def waits(self, path: str | None = None) -> bool:
+        """Was the mending of this file put off, or that of any? True as well while some are mended: functions get
+        their code at the end."""
+        return self._is_mending or (bool(self.report.waiting) if path is None else path in self.report.waiting)
+
+    def reach(self, *paths: str) -> bool:
+        """Mends those of these files that were put off. True where functions of other files were mended by that."""
+        with self._turn, self._mending(), self._loaded.together() as changed:
+            waiting = set(self.report.waiting)
+            for path in dict.fromkeys(paths):
+                self._mend_now(path)
+        return not changed <= waiting
 
     def mend_waiting(self) -> None:
-        """Mends what was put off."""
-        if not self.report.waiting and not self._is_mending:
-            return
-        with self._turn, self._mending(), self._loaded.together():
-            for path in self._mender.in_order([*self.report.waiting]):
-                if (text := self.report.waiting.get(path)) is None:
-                    continue  # a signal handler has compiled something meanwhile
-                code, outcome = self._known(text, path)
-                if code is not None:
-                    outcome = self._replaced(path, text, code, outcome)
-                self._add(text, path, outcome)
-                if self.report.waiting.get(path) == text:  # it was not loaded anew meanwhile
-                    del self.report.waiting[path]
+        """Mends all that was put off."""
+        if self.waits():
+            with self._turn, self._mending(), self._loaded.together():
+                for path in self._mender.in_order([*self.report.waiting]):
+                    self._mend_now(path)
+
+    def _mend_now(self, path: str) -> None:
+        if (text := self.report.waiting.get(path)) is None:
+            return  # a signal handler has compiled something meanwhile
+        code, outcome = self._known(text, path)
+        if code is not None:
+            outcome = self._replaced(path, text, code, outcome)
+        self._add(text, path, outcome)
+        if self.report.waiting.get(path) == text:  # it was not loaded anew meanwhile
+            del self.report.waiting[path]
 
     @contextlib.contextmanager
     def _mending(self) -> Iterator[None]:
@@ -150,9 +189,11 @@ class Importer(MendingFinder):
         finally:
             self._is_mending = False
 
-    def mend_before(self, frames: Callable[[Callable[[], object]], Callable[[], bool]]) -> None:
-        """Mends what was put off each time that `frames` says so, whose result tells whether frames are traced now."""
-        self._compiles = frames(self.mend_waiting)
+    def mend_before(self, frames: Callable[[Importer], Callable[[], bool]], prepare: Callable[[], object]) -> None:
+        """Mends what was put off when `frames` says so, whose result tells whether frames are traced now. `prepare` is
+        called once before that, where it is possible then.
+        """
+        self._prepare, self._compiles = prepare, frames(self)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
@@ -193,7 +234,7 @@ class Importer(MendingFinder):
         """What was found out of a text runs from now on."""
         self.report.add(path, outcome)
         if outcome.text is not None:
-            self._texts[path] = text, outcome.text
+            self._texts[path] = _Mended(text, outcome.text)
         for other, mended in outcome.elsewhere.items():
             self._mend_loaded(other, mended)
 
@@ -201,17 +242,18 @@ class Importer(MendingFinder):
         from graphmend.importer.code import mended_code
 
         try:
-            disk, before = self._texts.get(path, (text, text))
-            if disk != text:  # the file has changed since
+            before = self._texts.get(path, _Mended(text, text))
+            if before.original != text:  # the file has changed since
                 del self._texts[path]
-                before = text
-            outcome = self._mender.mend(before, path, self)
-            now = before if outcome.text is None else outcome.text
+                before = _Mended(text, text)
+            outcome = self._mender.mend(before.text, path, self)
+            now = before.text if outcome.text is None else outcome.text
             if now == text or outcome.problem is not None:
                 return None, outcome
-            known = outcome.code if before == text else None  # else it has the lines of the text that was mended
-            code = mended_code.compiled(path, text, now) if known is None else marshal.loads(known)
-            return code, outcome._replace(text=now, code=None)
+            known = before.code if now == before.text else None
+            if outcome.code is not None:
+                known = outcome.code.code(text)
+            return known or mended_code.compiled(path, text, now), outcome._replace(text=now, code=None)
         except Exception as error:
             return None, Outcome.failed(error)
 
@@ -236,7 +278,7 @@ class Importer(MendingFinder):
     def now(self, path: str) -> str | None:
         """The text of a file with the mends made so far; None for one that is never mended."""
         if path in self._texts:
-            return self._texts[path][1]
+            return self._texts[path].text
         if path in self.report.problems or not self.targets.hold("", path):
             return None
         return self.original(path)
@@ -244,7 +286,7 @@ class Importer(MendingFinder):
     def original(self, path: str) -> str | None:
         """The text of the file itself."""
         if path in self._texts:
-            return self._texts[path][0]
+            return self._texts[path].original
         return self.report.waiting.get(path) or decoded(path)
 
     def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
@@ -254,15 +296,21 @@ class Importer(MendingFinder):
         disk = self.report.waiting.get(path) or decoded(path)
         if disk is None or self.now(path) is None:
             return
+        code = mended.code.code(disk) if mended.code is not None else None
         try:
             if path in self._loaded:
-                self._loaded.replace(path, disk, mended_code.compiled(path, disk, mended.text))
+                code = code or mended_code.compiled(path, disk, mended.text)
+                self._loaded.replace(path, disk, code)
         except Exception as error:
             self.report.problems[path] = f"it was loaded before its breaks were found, and stays as it was: {error}"
             return
-        self._texts[path] = disk, mended.text
+        self._texts[path] = _Mended(disk, mended.text, code)
         before = self.report.mended.get(path, Outcome())
         self.report.mended[path] = Outcome(mended.text, [*before.mends, *mended.mends])
+
+
+def _nothing() -> None:
+    """Nothing is to be prepared, or that was done."""
 
 
 def decoded(path: str) -> str | None:
@@ -318,7 +366,8 @@ class MendingLoader(SourceFileLoader):
     @_part_of_the_import_system
     def exec_module(self, module: ModuleType) -> None:
         self._executes = True
-        super().exec_module(module)
+        with self._importer.importing():
+            super().exec_module(module)
         self._importer.ran(self.path)
 
     @_part_of_the_import_system

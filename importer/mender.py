@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphmend.importer.outcome import Elsewhere, Outcome, Texts
+from graphmend.importer.outcome import Compiled, Elsewhere, Outcome, Texts
 from graphmend.importer.text_mender import Surroundings, TextMender
 
 if TYPE_CHECKING:
@@ -44,17 +44,21 @@ class Mender:
             self._process.end()
             self._process = None
 
-    def begin(self, is_target: Callable[[str], bool], program: tuple[str, str] | None = None) -> None:
+    def begin(
+        self, is_target: Callable[[str], bool], program: tuple[str, str] | None = None, later: bool = False
+    ) -> None:
         """Mends in a process of its own from now on, where that can be: to be called before the program has run.
 
-        `is_target` says of a path whether that file is to be mended; `program` is the text and the path of the script.
+        `is_target` says of a path whether that file is to be mended; `program` is the text and the path of the script;
+        with `later` modules are mended when something is compiled that comes to them.
         """
         from graphmend.importer.mending_process import begin
 
-        self._process = begin(lambda: self._ahead(is_target, program))
+        self._process = begin(lambda: self._ahead(is_target, program, later))
 
-    def _ahead(self, is_target: Callable[[str], bool], program: tuple[str, str] | None) -> Ahead:
+    def _ahead(self, is_target: Callable[[str], bool], script: tuple[str, str] | None, later: bool) -> Ahead:
         from graphmend.importer.ahead import Ahead
+        from graphmend.importer.upcoming import AsTraced, InImportOrder, Program
 
         def is_kept(text: str, path: str, texts: Texts) -> bool:
             return self.load(text, path, texts) is not None
@@ -62,17 +66,18 @@ class Mender:
         def keep(text: str, path: str, outcome: Outcome, read: Mapping[str, str]) -> None:
             if outcome.text is not None and outcome.code is None:
                 return  # compiling it says something to the program, each time
-            code = None if outcome.code is None else marshal.loads(outcome.code)
             self._read[path] = _digests(read)
-            self.store(text, path, code, outcome)
+            self.store(text, path, outcome.code.code(text) if outcome.code is not None else None, outcome)
 
-        return Ahead(self._here, is_target, is_kept, keep, program, Surroundings.now())
+        program = Program(is_target, script)
+        upcoming = AsTraced(program) if later else InImportOrder(program)
+        return Ahead(self._here, is_target, is_kept, keep, upcoming, Surroundings.now())
 
-    def expect(self, path: str) -> None:
+    def expect(self, path: str, by_program: bool) -> None:
         if self._around is None:
             self._around = Surroundings.now()
         if self._process is not None:
-            self._process.expect(path, self._around)
+            self._process.expect(path, self._around, by_program)
 
     def in_order(self, paths: Sequence[str]) -> Sequence[str]:
         if self._process is None:
@@ -110,12 +115,15 @@ class Mender:
             return None
         try:
             data = self._cache.load(self._name(path), stamp)
-            if data is None or data["digest"] != _digest(data["code"], data["text"] or ""):
+            if data is None or data["digest"] != _sum(data):
                 return None
             if any(_digest(texts.now(other) or "") != known for other, known in data["read"].items()):
                 return None
             code = marshal.loads(base64.b64decode(data["code"])) if data["code"] else None
-            elsewhere = {other: Elsewhere(*pair) for other, pair in data["elsewhere"].items()}
+            elsewhere = {
+                other: Elsewhere(now, mends, Compiled(of, base64.b64decode(packed)) if packed else None)
+                for other, (now, mends, packed, of) in data["elsewhere"].items()
+            }
         except (AttributeError, KeyError, TypeError, ValueError, EOFError):
             return None
         if data["text"] is not None:
@@ -126,17 +134,18 @@ class Mender:
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
         read = self._read.pop(path, {})
         if (stamp := self._stamp(text, path)) is not None:
-            packed = base64.b64encode(marshal.dumps(code)).decode() if code is not None else ""
             data = {
-                "code": packed,
+                "code": base64.b64encode(marshal.dumps(code)).decode() if code is not None else "",
                 "text": outcome.text,
-                "digest": _digest(packed, outcome.text or ""),
                 "mends": list(outcome.mends),
                 "left": list(outcome.left),
-                "elsewhere": {other: list(mended) for other, mended in outcome.elsewhere.items()},
+                "elsewhere": {
+                    other: [mended.text, list(mended.mends), *_packed(mended.code)]
+                    for other, mended in outcome.elsewhere.items()
+                },
                 "read": read,
             }
-            self._cache.store(self._name(path), stamp, data)
+            self._cache.store(self._name(path), stamp, data | {"digest": _sum(data)})
         self._remember(outcome.elsewhere)
 
     def _remember(self, elsewhere: Mapping[str, Elsewhere]) -> None:
@@ -187,6 +196,16 @@ def _collector_paused() -> Iterator[None]:
         if enabled:
             gc.collect(0)
             gc.enable()
+
+
+def _packed(code: Compiled | None) -> tuple[str, str]:
+    return (base64.b64encode(code.data).decode(), code.of) if code is not None else ("", "")
+
+
+def _sum(data: Mapping[str, Any]) -> str:
+    """A digest of the texts and codes of an entry of the cache: code that is not whole must not run."""
+    others = [part for _, (text, _, code, _) in sorted(data["elsewhere"].items()) for part in (text, code)]
+    return _digest(data["code"], data["text"] or "", *others)
 
 
 def _digests(texts: Mapping[str, str]) -> dict[str, str]:

@@ -58,6 +58,8 @@ class Expected(NamedTuple):
 
     path: str
     around: Surroundings
+    by_program: bool
+    """Is it not imported for another such file?"""
 
 
 class MendingProcess:
@@ -93,9 +95,9 @@ class MendingProcess:
             answer: list[str] = _receive(self._answers)
             return answer
 
-    def expect(self, path: str, around: Surroundings) -> None:
+    def expect(self, path: str, around: Surroundings, by_program: bool) -> None:
         """The program will ask for this file. A hint: where the process cannot take it at once it is not given."""
-        said = _packed(Expected(path, around))
+        said = _packed(Expected(path, around, by_program))
         if len(said) > select.PIPE_BUF or self._turn.locked():
             return
         with contextlib.suppress(Gone), self._in_turn():

@@ -7,6 +7,7 @@ Conditions are taken to hold but for those of type checkers: a file too many cos
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,13 @@ class NextImports:
         """Those that its functions import, and what is taken from a module by attribute: a package may load it then."""
         for name in self._asked_for(text, path, lambda module, tree: _named(module, _run_ever(tree))):
             yield from self._files(name)
+
+    def definitions(self, text: str, path: str) -> Iterator[str]:
+        """Where that is defined which the text imports, or takes from a module by attribute, as far as it is found."""
+        for name in self._asked_for(text, path, lambda module, tree: _named(module, _run_ever(tree))):
+            last = next(reversed([*self._files(name)]), "__init__.py")
+            if os.path.basename(last) != "__init__.py":  # else the package alone knows it
+                yield last
 
     def _asked_for(
         self, text: str, path: str, names: Callable[[ModuleInfo, ast.Module], Iterator[str]]

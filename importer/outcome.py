@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
+from graphmend.workspace.cache import digest
+
 Note = dict[str, Any]
 """What happened to one finding, as JSON."""
+
+
+class Compiled(NamedTuple):
+    """What a mended text compiles to in the place of the file's own (`code/mended_code.py`)."""
+
+    of: str
+    """A digest of the file's own text."""
+    data: bytes
+    """The code, marshalled."""
+
+    def code(self, text: str) -> CodeType | None:
+        """The code, where this is the file's own text."""
+        if self.of != digest(text):
+            return None
+        code: CodeType = marshal.loads(self.data)
+        return code
 
 
 class Elsewhere(NamedTuple):
@@ -16,6 +35,7 @@ class Elsewhere(NamedTuple):
 
     text: str
     mends: Sequence[Note]
+    code: Compiled | None = None
 
 
 class Outcome(NamedTuple):
@@ -28,8 +48,7 @@ class Outcome(NamedTuple):
     """What was mended in other files, whose breaks only show from this one."""
     problem: str | None = None
     """Why the text could not be looked at."""
-    code: bytes | None = None
-    """What `text` compiles to in the place of the text that was mended (`code/mended_code.py`), marshalled."""
+    code: Compiled | None = None
 
     @classmethod
     def failed(cls, error: Exception) -> Outcome:
@@ -58,8 +77,8 @@ class Mender(Protocol):
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
         """Keeps it for a later run, if that is possible."""
 
-    def expect(self, path: str) -> None:
-        """The program will want this file mended, after those that it was told of before."""
+    def expect(self, path: str, by_program: bool) -> None:
+        """The program imports this file, and may want it mended later; `by_program` if no other such file does."""
 
     def in_order(self, paths: Sequence[str]) -> Sequence[str]:
         """The order in which files are mended with the least work; without another reason that in which they come."""

@@ -45,18 +45,29 @@ _specialises = False
 """Are values taken as known again after they have changed?"""
 
 
-def install(specialise: bool = False) -> bool:
-    """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
+SelfTest = Callable[[], bool]
+"""Do the hooks into this torch do their work? It takes the better part of a second."""
+
+
+def _now(test: SelfTest) -> bool:
+    return test()
+
+
+def install(specialise: bool = False, passes: Callable[[SelfTest], bool] = _now) -> bool:
+    """From now on frames are compiled with the switches where that holds. False where this torch is not known.
+
+    `passes` makes the self-test that it is given, or knows its result.
+    """
     global _installed, _specialises
     known = version() >= OLDEST and sys.version_info >= OLDEST_PYTHON
-    _installed = _installed or (known and _install())
+    _installed = _installed or (known and _install(passes))
     _specialises = specialise
     return _installed
 
 
-def install_when_needed(specialise: bool = False) -> None:
-    """Installs when the first frame is compiled: what imports Dynamo may itself be half imported before, and a program
-    that compiles nothing does not wait for the self-test.
+def install_when_needed(specialise: bool = False, passes: Callable[[SelfTest], bool] = _now) -> Callable[[], None]:
+    """Installs when the first frame is compiled, or the result is called: what imports Dynamo may itself be half
+    imported before, and a program that compiles nothing does not wait for the self-test.
     """
     from torch._dynamo.convert_frame import ConvertFrame
 
@@ -64,12 +75,16 @@ def install_when_needed(specialise: bool = False) -> None:
 
     @functools.wraps(original)
     def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if ConvertFrame.__call__ is convert:
-            ConvertFrame.__call__ = original  # type: ignore[method-assign]
-            install(specialise)
+        install_now()
         return ConvertFrame.__call__(self, *args, **kwargs)
 
+    def install_now() -> None:
+        if ConvertFrame.__call__ is convert:
+            ConvertFrame.__call__ = original  # type: ignore[method-assign]
+            install(specialise, passes)
+
     ConvertFrame.__call__ = convert  # type: ignore[method-assign]
+    return install_now
 
 
 def is_installed() -> bool:
@@ -77,7 +92,7 @@ def is_installed() -> bool:
     return _installed
 
 
-def _install() -> bool:
+def _install(passes: Callable[[SelfTest], bool]) -> bool:
     """Hooks into Dynamo, and out of it again where that does not do what it is there for."""
     global _specialises
     undo: list[Callable[[], None]] = []
@@ -95,9 +110,9 @@ def _install() -> bool:
         undo.append(known_values.install())
         undo.append(numbers.install())
         _specialises = True
-        passes = self_test.passes()
+        passed = passes(self_test.passes)
         attempt.taken_back.clear()
-        if passes:
+        if passed:
             return True
     except Exception as error:  # whatever this torch has no more, or has otherwise
         _log.debug("the capture switches are not used: %s: %s", type(error).__name__, error)

@@ -76,13 +76,13 @@ class Cache:
         """A stamp of what surrounds a file; None where there is too much of it."""
         parts = [own_stamp(), sys.version, str(interpreter.torch_version)]
         for folder in dict.fromkeys(folders):
-            stamp = _stamp_of(folder)
+            stamp = folder_stamp(folder)
             if stamp is None:
                 return None
             parts.append(stamp)
         for folder in interpreter.packages:
             installed = folder.name in ("site-packages", "dist-packages")
-            stamp = _entries(folder) if installed else _stamp_of(folder)
+            stamp = _entries(folder) if installed else folder_stamp(folder)
             if stamp is None:
                 return None
             parts.append(stamp)
@@ -91,11 +91,11 @@ class Cache:
 
 def forget_stamps() -> None:
     """Read folders again: this process wrote files."""
-    _stamp_of.cache_clear()
+    folder_stamp.cache_clear()
 
 
 @lru_cache(maxsize=256)
-def _stamp_of(folder: Path) -> str | None:
+def folder_stamp(folder: Path) -> str | None:
     """Names, sizes and times of the Python files below a folder; read once a process. None where there are too many."""
     try:
         return digest(str(folder), *_files(folder, (".py",)))

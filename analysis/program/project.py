@@ -92,6 +92,10 @@ class Project:
             self._missed.add(name)
         return self._modules[name]
 
+    def paths(self) -> list[str]:
+        """The files of the modules that were read so far, in that order."""
+        return [module.source.path for module in self._modules.values() if module is not None]
+
     def alone(self, source: Source) -> ModuleInfo | None:
         """The definitions of one source for its caller alone, who updates them as the text is edited."""
         if source.tree is None:

@@ -321,9 +321,11 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
             else f"numbers or sizes in {count} lines break"
         )
         lines.append(f"graphmend: {numbers} the graph as before (--report FILE says why)")
-    if count := len(report.waiting):
-        modules, they = ("1 module was", "it was") if count == 1 else (f"{count} modules were", "they were")
-        lines.append(f"graphmend: {modules} not mended: nothing was compiled after {they} imported")
+    if report.waiting and not report.mended:
+        modules, them = (
+            ("1 module was", "it") if len(report.waiting) == 1 else (f"{len(report.waiting)} modules were", "them")
+        )
+        lines.append(f"graphmend: {modules} not mended: nothing that was compiled came to {them}")
     lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
     lines += [f"graphmend: {remark}" for remark in report.remarks]

@@ -25,14 +25,14 @@ class LoadedModules:
         self._codes.setdefault(path, []).append((text, code))
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> Iterator[set[str]]:
         """All that is replaced meanwhile gets its code at the end: functions that other threads have made by then as
-        well. To look for them goes through all objects there are.
+        well. To look for them goes through all objects there are. Yields the paths of what is replaced.
         """
         paths: set[str] = set()
         self._put_off = paths
         try:
-            yield
+            yield paths
         finally:
             self._put_off = None
             self._swap(*paths)

@@ -89,12 +89,13 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "importer/code": ("line_numbers", "mended_code code_swap", "loaded"),
     "importer": (
-        "outcome targets",
+        "outcome targets tested_torch",
         "code",
         "hook",
         "files_read",
         "text_mender",
         "next_imports",
+        "upcoming",
         "ahead",
         "mending_process",
         "mender",
@@ -150,8 +151,9 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "workspace/notebooks", "runtime", "runtime/captures", "runtime/specialised", "runtime/templates",
-    "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
+    "workspace", "workspace/notebooks",
+    "runtime", "runtime/frames", "runtime/captures", "runtime/specialised", "runtime/templates", "analysis/syntax",
+    "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
     "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",

@@ -99,7 +99,7 @@ def test_change_of_a_helper_reaches_its_callers(run: Run, project: Path) -> None
 
     assert len(found(run)) == 1
     (project / "helper.py").write_text(HELPER.replace("print", "max"))
-    cache._stamp_of.cache_clear()  # as in the next process
+    cache.folder_stamp.cache_clear()  # as in the next process
     assert found(run) == []
 
 

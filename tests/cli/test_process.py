@@ -135,7 +135,7 @@ class TestCache:
         from graphmend.workspace import cache
 
         def fresh() -> None:  # a new process reads the folders anew
-            cache._stamp_of.cache_clear()
+            cache.folder_stamp.cache_clear()
 
         (folder / "m.py").write_text("BREAK\n")
         self.check(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from graphmend.importer.ahead import Ahead, ProgramGone
 from graphmend.importer.next_imports import NextImports
 from graphmend.importer.outcome import Outcome
 from graphmend.importer.text_mender import Surroundings, TextMender
+from graphmend.importer.upcoming import AsTraced, InImportOrder, Program
 
 PACKAGE = {
     "__init__": """from typing import TYPE_CHECKING
@@ -87,7 +87,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "pkg"
 
 
-class Program:
+class Running:
     """What a program that imports modules knows of their texts."""
 
     def __init__(self, folder: Path) -> None:
@@ -108,13 +108,24 @@ class Program:
             self.texts[path] = made[0].text
         self.texts |= {other: mended.text for other, mended in made[0].elsewhere.items()}
         if made[0].code is not None:
-            assert marshal.loads(made[0].code).co_filename == path
-        return made[0]._replace(code=None), made[1]
+            code = made[0].code.code(self.original(path))
+            assert code is not None
+            assert code.co_filename == path
+        elsewhere = {other: mended._replace(code=None) for other, mended in made[0].elsewhere.items()}
+        return made[0]._replace(code=None, elsewhere=elsewhere), made[1]
 
 
 def _ahead(folder: Path, kept: Callable[..., bool] = lambda *_: False) -> Ahead:
-    program = SCRIPT, str(folder.parent / "script.py")
-    return Ahead(TextMender(unsafe=True), lambda path: Path(path).parent == folder, kept, lambda *_: None, program)
+    return Ahead(TextMender(unsafe=True), _within(folder), kept, lambda *_: None, _upcoming(folder, SCRIPT))
+
+
+def _within(folder: Path) -> Callable[[str], bool]:
+    return lambda path: Path(path).parent == folder
+
+
+def _upcoming(folder: Path, script: str | None = None, kind: type = InImportOrder) -> Any:
+    path = str(folder.parent / ("script.py" if kind is InImportOrder else "other/script.py"))
+    return kind(Program(_within(folder), None if script is None else (script, path)))
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -133,7 +144,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("order", [ORDER, ORDER[:2] + ORDER[3:] + ORDER[2:3], ORDER[:1] + ORDER[:0:-1]])
 @pytest.mark.parametrize("steps", [(0, 9), (1, 1), (2, 0), (0, 1, 0, 2)])
 def test_as_in_turn(folder: Path, order: list[str], steps: tuple[int, ...]) -> None:
-    plain, quick = Program(folder), Program(folder)
+    plain, quick = Running(folder), Running(folder)
     in_turn, ahead = TextMender(unsafe=True), _ahead(folder)
     for at, name in enumerate(order):
         assert quick.imports(name, ahead.mend) == plain.imports(name, in_turn.mend), name
@@ -145,7 +156,7 @@ def test_as_in_turn(folder: Path, order: list[str], steps: tuple[int, ...]) -> N
 
 
 def test_what_was_made_ahead_is_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program, ahead = Program(folder), _ahead(folder)
+    program, ahead = Running(folder), _ahead(folder)
     assert not ahead.step(), "nothing was asked for"
     program.imports("__init__", ahead.mend)
     while ahead.step():
@@ -162,7 +173,7 @@ def test_a_file_that_is_written_meanwhile(folder: Path, is_there: bool) -> None:
     file = folder / "last.py"
     if not is_there:
         file.unlink()
-    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
+    program, other, ahead = Running(folder), Running(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
     while ahead.step():
         pass
@@ -173,15 +184,15 @@ def test_a_file_that_is_written_meanwhile(folder: Path, is_there: bool) -> None:
 
 
 def test_texts_that_run_before_anything_is_asked_for(folder: Path) -> None:
-    program, ahead = Program(folder), _ahead(folder)
+    program, ahead = Running(folder), _ahead(folder)
     ahead.told({str(folder / "first.py"): PACKAGE["first"].replace("print(", "int(")})
-    assert program.imports("later", ahead.mend) == Program(folder).imports("later", TextMender(unsafe=True).mend)
+    assert program.imports("later", ahead.mend) == Running(folder).imports("later", TextMender(unsafe=True).mend)
 
 
 def test_work_on_another_file_than_the_program_waits_for_is_dropped(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
+    program, other, ahead = Running(folder), Running(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
     last = str(folder / "last.py")
     while ahead.step(lambda path: path != last):
@@ -197,7 +208,7 @@ def test_work_on_another_file_than_the_program_waits_for_is_dropped(
 def test_what_is_ready_is_handed_out_while_another_file_is_mended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, other, ahead = Program(folder), Program(folder), _ahead(folder)
+    program, other, ahead = Running(folder), Running(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
     got: list[tuple[Outcome, object]] = []
 
@@ -210,9 +221,10 @@ def test_what_is_ready_is_handed_out_while_another_file_is_mended(
             return found
 
         if Path(mended).stem == "later" and not got:
+            helper, first = str(folder / "helper.py"), str(folder / "first.py")
+            assert ahead.ready(PACKAGE["first"], first, program.around, {helper: "def note(x): ..."}) is None
             for name in ("first", "helper"):
                 assert ahead.ready("x = 1\n", str(folder / f"{name}.py"), program.around, {}) is None
-                assert ahead.ready(PACKAGE[name], str(folder / f"{name}.py"), program.around, {"/else.py": ""}) is None
                 got.append(program.imports(name, ready))
         return False
 
@@ -229,7 +241,7 @@ def test_what_is_ready_is_handed_out_while_another_file_is_mended(
 
 
 def test_a_program_that_is_gone_ends_the_work(folder: Path) -> None:
-    program, ahead = Program(folder), _ahead(folder)
+    program, ahead = Running(folder), _ahead(folder)
     program.imports("__init__", ahead.mend)
 
     def waits(_: str) -> bool:
@@ -246,7 +258,7 @@ def test_what_is_kept_is_not_made(folder: Path) -> None:
         asked.append(Path(path).stem)
         return True
 
-    program, ahead = Program(folder), _ahead(folder, kept)
+    program, ahead = Running(folder), _ahead(folder, kept)
     program.imports("__init__", ahead.mend)
     while ahead.step():
         pass
@@ -263,10 +275,10 @@ def test_before_anything_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPa
     expected = Surroundings((str(folder.parent),), "2.13.1")
     ahead = Ahead(
         TextMender(unsafe=True),
-        lambda path: Path(path).parent == folder,
+        _within(folder),
         lambda *_: False,
         lambda *_: None,
-        (script, str(folder.parent / "script.py")),
+        _upcoming(folder, script),
         expected,
     )
     made = _counted(monkeypatch)
@@ -274,7 +286,7 @@ def test_before_anything_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPa
         pass
     assert {Path(path).stem for path in made} == {"__init__", "later", "last", "lazy"}
     made.clear()
-    program, other, plain = Program(folder), Program(folder), TextMender(unsafe=True)
+    program, other, plain = Running(folder), Running(folder), TextMender(unsafe=True)
     program.around = other.around = Surroundings(expected.search, torch)
     for name in ("__init__", "later", "lazy"):
         assert program.imports(name, ahead.mend) == other.imports(name, plain.mend), name
@@ -283,7 +295,7 @@ def test_before_anything_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_imports_in_order(folder: Path) -> None:
     mender = TextMender(unsafe=False)
-    mender.mend("", "none.py", Program(folder), Program(folder).around)
+    mender.mend("", "none.py", Running(folder), Running(folder).around)
     follow = NextImports(mender.project, lambda path: Path(path).parent == folder)
 
     def found(text: str) -> list[str]:
@@ -306,7 +318,7 @@ def test_imports_in_order(folder: Path) -> None:
 
 def test_in_the_order_of_what_was_made_everything_holds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program imports in another order than was foreseen, and not all of it, and asks for everything at once."""
-    ahead, program = _ahead(folder), Program(folder)
+    ahead, program = _ahead(folder), Running(folder)
     made = _counted(monkeypatch)
     ahead.expect(str(folder / "last.py"), program.around)
     while ahead.step():
@@ -329,11 +341,45 @@ def test_what_waits_is_kept(folder: Path) -> None:
         kept.append((Path(path).stem, outcome.text))
 
     mender = TextMender(unsafe=True)
-    ahead = Ahead(mender, lambda path: Path(path).parent == folder, lambda *_: False, keep)
-    ahead.expect(str(folder / "last.py"), Program(folder).around)
+    ahead = Ahead(mender, _within(folder), lambda *_: False, keep, _upcoming(folder))
+    ahead.expect(str(folder / "last.py"), Running(folder).around)
     assert ahead.step()
     ahead.keep_waiting()
     ((name, text),) = kept
     assert name == "last"
     assert text is not None
     assert "select" in text
+
+
+def test_as_traced_what_the_program_names_comes_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upcoming = _upcoming(folder, "from pkg import first\n\n\ndef main():\n    import pkg.lazy\n", AsTraced)
+    running = Running(folder)
+    ahead = Ahead(TextMender(unsafe=True), _within(folder), lambda *_: False, lambda *_: None, upcoming, running.around)
+    made = _counted(monkeypatch)
+    while ahead.step():
+        pass
+    assert [Path(path).stem for path in made] == ["first", "lazy", "helper"], "and what they were read with"
+    ahead.expect(str(folder / "__init__.py"), running.around, by_program=False)
+    assert not ahead.step(), "perhaps nothing that is compiled comes to it"
+    ahead.expect(str(folder / "later.py"), running.around, by_program=True)
+    assert ahead.step()
+    made.clear()
+    plain, other = TextMender(unsafe=True), Running(folder)
+    for name in ("first", "helper", "later"):
+        assert running.imports(name, ahead.mend) == other.imports(name, plain.mend), name
+    assert [Path(path).stem for path in made].count("first") == 1, "not but by the other mender"
+    assert ahead.step(), "something is compiled by now"
+
+
+def test_as_traced_nothing_is_guessed_where_what_is_named_is_kept(folder: Path) -> None:
+    asked: list[str] = []
+
+    def kept(text: str, path: str, _: object) -> bool:
+        asked.append(Path(path).stem)
+        return True
+
+    upcoming = _upcoming(folder, "from pkg import first\n", AsTraced)
+    ahead = Ahead(TextMender(unsafe=True), _within(folder), kept, lambda *_: None, upcoming, Running(folder).around)
+    while ahead.step():
+        pass
+    assert asked == ["first"]

@@ -78,7 +78,7 @@ class Mender:
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None: ...
 
-    def expect(self, path: str) -> None:
+    def expect(self, path: str, by_program: bool) -> None:
         self.expected.append(Path(path).stem)
 
     def in_order(self, paths: Sequence[str]) -> Sequence[str]:
@@ -173,7 +173,7 @@ def test_in_the_order_of_the_mender_and_again_for_what_comes_later(start: Start)
 
 def test_a_child_does_not_wait_for_a_thread_of_its_parent(start: Start) -> None:
     importer, _ = start(by_ten, gm_mod=MODULE)
-    importer.mend_before(lambda action: lambda: False)
+    importer.mend_before(lambda mending: lambda: False, lambda: None)
     module = importlib.import_module("gm_mod")
     with ThreadPoolExecutor(1) as other:
         other.submit(importer._turn.acquire).result()
@@ -263,7 +263,7 @@ def test_a_named_package_is_mended_when_something_is_compiled(run: Run, tmp_path
         assert ([entry["path"] for entry in report["mended"]], report["waiting"]) == ([str(tmp_path / "gm_net.py")], [])
     assert run(*words[:2], "program.py").said == [
         "graphmend: nothing was mended",
-        "graphmend: 1 module was not mended: nothing was compiled after it was imported",
+        "graphmend: 1 module was not mended: nothing that was compiled came to it",
     ]
 
 

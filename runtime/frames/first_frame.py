@@ -1,0 +1,125 @@
+"""When a program begins to compile, and what of it TorchDynamo comes to: that must be mended by then.
+
+Measured on torch 2.13: every call of a compiled function, and every context that compiles, asks `_callback_from_stance`
+for its callback before the frame begins, with Dynamo switched off meanwhile. To replace code any later is too
+late for that frame. Two ways lead past it, which begin elsewhere: a frame that is captured without being called
+(`aot_compile`, the strict export), and an export, which by default runs the program's own Python.
+
+What a frame calls is inlined, and need not be mended before that (`inlined`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any
+
+from ..torch_version import version
+from . import inlined
+from .inlined import Mending
+
+
+def before_frames(mending: Mending) -> Callable[[], bool]:
+    """From now on files are mended before frames may be traced that come to them.
+
+    The result says whether frames are traced now, or those that begin now will be. Raises AttributeError or ImportError
+    where this torch is not known.
+    """
+    from torch import compiler
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback
+    from torch._dynamo import convert_frame, eval_frame
+    from torch._guards import TracingContext
+
+    is_exporting = getattr(compiler, "is_exporting", bool)
+    follows = version() >= inlined.OLDEST
+    if follows:
+        inlined.follow(mending)
+
+    original = eval_frame._callback_from_stance
+
+    @functools.wraps(original)
+    def callback_from_stance(callback: Any) -> Any:
+        if callback is not None and callback is not False and mending.waits():  # else Dynamo is not to compile
+            caller = sys._getframe(1)
+            if not getattr(caller.f_locals.get("self"), "fullgraph", True):  # else frames that are compiled are counted
+                mending.prepare()
+            roots = _roots(caller) if follows else None
+            if roots is None:
+                mending.mend_waiting()
+            elif any(map(mending.waits, roots)):
+                mending.reach(*roots)
+        return original(callback)
+
+    def is_within() -> bool:
+        if callable(get_eval_frame_callback()) or TracingContext.try_get() is not None or is_exporting():
+            return True
+        return _is_below(eval_frame.__file__)  # in a function that is not compiled, and returns to one that is
+
+    eval_frame._callback_from_stance = callback_from_stance
+    _before(mending.mend_waiting, convert_frame, "_get_frame")
+    return is_within
+
+
+def before_exports(action: Callable[[], object]) -> None:
+    """From now on does something each time before `torch.export` begins."""
+    from torch.export import _trace
+
+    _before(action, _trace, "_export")
+
+
+def _is_below(file: str) -> bool:
+    """Was this thread's code called by code of a file?"""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _before(action: Callable[[], object], module: Any, name: str) -> None:
+    """Does something before each call of a function, where this torch has it."""
+    if (original := getattr(module, name, None)) is None:
+        return
+
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        action()
+        return original(*args, **kwargs)
+
+    setattr(module, name, function)
+
+
+# The frame that begins
+
+
+def _roots(caller: FrameType) -> list[str] | None:
+    """The files of the frames that begin next, where it is known what is called; None where it is not."""
+    import torch
+    from torch._dynamo.trace_rules import check
+
+    if caller.f_code.co_name != "compile_wrapper":
+        return None
+    called = caller.f_locals.get("fn")
+    module = getattr(called, "__self__", called)
+    codes = [*_codes(called)]
+    if isinstance(module, torch.nn.Module):
+        for part in (module.forward, *module._forward_pre_hooks.values(), *module._forward_hooks.values()):
+            codes += _codes(part)
+    return [code.co_filename for code in codes] if any(not check(code) for code in codes) else None
+
+
+def _codes(called: Any) -> Iterator[CodeType]:
+    """The codes that run in a call before other functions are called, and those of what a decorator has made another
+    function of: frames of torch and the standard library are not traced, but those that they call.
+    """
+    while isinstance(called, (MethodType, functools.partial)):
+        called = called.__func__ if isinstance(called, MethodType) else called.func
+    if called is not None and not isinstance(called, FunctionType):
+        called = inspect.getattr_static(type(called), "__call__", None)
+    seen: list[FunctionType] = []
+    while isinstance(called, FunctionType) and called not in seen:
+        yield called.__code__
+        seen.append(called)
+        called = vars(called).get("__wrapped__")

@@ -1,0 +1,93 @@
+"""What TorchDynamo comes to while it traces a frame: that is mended before it does, and nothing else.
+
+Measured on torch 2.13: a function that is called in a frame is inlined from the code that it has when
+`build_inline_tracer` is called, so that it may be replaced until then. What is called by a frame that is more than one
+graph runs as frames of their own, which begin without being asked for: all is mended then.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from types import CodeType
+from typing import Any, Protocol
+
+OLDEST = (2, 13)
+"""The oldest minor version with which it was measured that all that is inlined comes this way."""
+
+
+class Mending(Protocol):
+    """Files that run with their own code, and are mended before they are traced."""
+
+    def prepare(self) -> None:
+        """Does what is to be done before the first frame while files are mended elsewhere."""
+
+    def waits(self, path: str | None = None) -> bool:
+        """Is this file such a one; is there any?"""
+
+    def reach(self, *paths: str) -> bool:
+        """Mends these. True where functions of other files have got another code, which may have been traced."""
+
+    def mend_waiting(self) -> None:
+        """Mends all."""
+
+
+class _Breaks(threading.local):
+    """Whether what was traced last is more than one graph."""
+
+    graph: Any = None
+    found = False
+
+
+def follow(mending: Mending) -> None:
+    """Mends what TorchDynamo inlines before it does, and all as soon as a frame is not one graph."""
+    from torch._dynamo.convert_frame import CatchErrorsWrapper
+    from torch._dynamo.exc import UnspecializeRestartAnalysis
+    from torch._dynamo.output_graph import OutputGraph
+    from torch._dynamo.symbolic_convert import InliningInstructionTranslator
+    from torch._dynamo.trace_rules import check
+
+    breaks = _Breaks()
+    build, convert = InliningInstructionTranslator.build_inline_tracer, CatchErrorsWrapper.__call__
+    compile_subgraph = OutputGraph.compile_subgraph
+
+    @functools.wraps(build)
+    def build_inline_tracer(parent: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        path = function.get_code().co_filename
+        if mending.waits(path) and mending.reach(path):
+            # what is traced a second time must be what was traced first, or what is known of that is forgotten
+            raise UnspecializeRestartAnalysis(restart_reason="functions that are traced were mended")
+        return build(parent, function, *args, **kwargs)
+
+    @functools.wraps(convert)
+    def convert_frame(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        if not mending.waits():
+            return convert(self, frame, *args, **kwargs)
+        if mending.waits(frame.f_code.co_filename):
+            mending.mend_waiting()  # too late for this frame; its next one begins with the new code
+        before, (breaks.graph, breaks.found) = (breaks.graph, breaks.found), (None, False)
+        try:
+            result = convert(self, frame, *args, **kwargs)
+            if breaks.found or (result.guarded_code is None and not check(frame.f_code)):
+                mending.mend_waiting()
+            return result
+        finally:
+            breaks.graph, breaks.found = before
+
+    @functools.wraps(compile_subgraph)
+    def compile_graph(self: Any, tx: Any, reason: Any, *args: Any, **kwargs: Any) -> Any:
+        if breaks.graph is not self:  # what an earlier attempt broke at does not count
+            breaks.graph, breaks.found = self, False
+        breaks.found = breaks.found or reason.graph_break
+        return compile_subgraph(self, tx, reason, *args, **kwargs)
+
+    for wrapper in (build_inline_tracer, convert_frame, compile_graph):
+        _as_if_of(convert.__code__, wrapper)
+    setattr(InliningInstructionTranslator, "build_inline_tracer", staticmethod(build_inline_tracer))
+    CatchErrorsWrapper.__call__ = convert_frame  # type: ignore[method-assign]
+    OutputGraph.compile_subgraph = compile_graph  # type: ignore[method-assign]
+
+
+def _as_if_of(code: CodeType, wrapper: Any) -> None:
+    """TorchDynamo ends the stacks that it shows where its own file for frames begins: here."""
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=code.co_filename)

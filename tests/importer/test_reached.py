@@ -1,0 +1,175 @@
+"""What is compiled is mended as far as TorchDynamo comes to it, and before it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from whole_programs import Run
+
+from graphmend.importer import tested_torch
+
+pytestmark = pytest.mark.torch
+
+PROGRAM = """import contextlib
+import functools
+import sys
+import torch
+import gm_net, gm_other
+from torch._dynamo.utils import counters
+
+net = gm_net.Net()
+{made}
+for sign in (1.0, -1.0):
+    print(compiled(sign * torch.ones(2)).tolist())
+print("breaks", sum(counters["graph_break"].values()), "frames", counters["frames"]["total"])
+"""
+NET = """import torch
+import gm_helper
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return gm_helper.signed(x) + 1
+"""
+HELPER = """import torch
+
+
+def signed(x: torch.Tensor):
+    if x.sum() > 0:
+        return x * 2
+    return x + 1
+"""
+OTHER = HELPER.replace("signed", "other")
+PACKAGES = ["gm_net", "gm_helper", "gm_other"]
+RIGHT = "[3.0, 3.0]\n[1.0, 1.0]\n"
+
+
+@pytest.fixture
+def report(tmp_path: Path, run: Run) -> Report:
+    pytest.importorskip("torch", minversion="2.13")
+    return Report(tmp_path, run)
+
+
+class Report:
+    """What `graphmend run` says that it has done to the packages of a program."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self.folder, self._run = folder, run
+
+    def of(self, *more: str, **files: str) -> tuple[str, Sequence[str], Sequence[str]]:
+        """What the program prints, and the names of the modules that are mended, and of those that wait."""
+        mend = [word for name in PACKAGES for word in ("--mend", name)]
+        done = self._run(*mend, *more, "--report", "report.json", "program.py", **files)
+        assert done.status == 0, done.said
+        said = json.loads((self.folder / "report.json").read_text())
+        assert said["problems"] == []
+        return done.stdout, *(
+            sorted(Path(path).stem for path in paths)
+            for paths in ([entry["path"] for entry in said["mended"]], said["waiting"])
+        )
+
+
+ROOTS = {
+    "module": "compiled = torch.compile(net, backend='eager')",
+    "whole graph": "compiled = torch.compile(net, backend='eager', fullgraph=True)",
+    "function": "compiled = torch.compile(lambda x: net(x), backend='eager')",
+    "method": "compiled = torch.compile(net.forward, backend='eager')",
+    "partial": "compiled = torch.compile(functools.partial(gm_net.Net.forward, net), backend='eager')",
+    "in place": "net.compile(backend='eager'); compiled = net",
+    "in the standard library": """
+@contextlib.contextmanager
+def context():
+    yield
+
+compiled = torch.compile(context()(net.forward), backend="eager")""",
+    "hook": """
+def hook(module, inputs):
+    return gm_net.gm_helper.signed(inputs[0]) * 0 + inputs[0]
+
+net.register_forward_pre_hook(hook)
+compiled = torch.compile(net, backend='eager')""",
+}
+
+
+@pytest.mark.parametrize("made", ROOTS.values(), ids=ROOTS)
+def test_what_nothing_comes_to_is_not_mended(report: Report, made: str) -> None:
+    program = PROGRAM.format(made=made)
+    for _ in range(2):  # the second time from the cache
+        stdout, mended, waiting = report.of(program=program, gm_net=NET, gm_helper=HELPER, gm_other=OTHER)
+        assert stdout.startswith(f"{RIGHT}breaks 0 ")
+        assert (mended, waiting) == (["gm_helper"], ["gm_other"])
+
+
+BROKEN = NET.replace("return ", "torch._dynamo.graph_break()\n        return ")
+
+
+def test_what_runs_after_a_break_is_mended(report: Report) -> None:
+    program = PROGRAM.format(made=ROOTS["module"])
+    stdout, mended, waiting = report.of(program=program, gm_net=BROKEN, gm_helper=HELPER, gm_other=OTHER)
+    assert stdout.startswith(f"{RIGHT}breaks 1 ")
+    assert (mended, waiting) == (["gm_helper", "gm_other"], [])
+
+
+TWICE = """import importlib
+import torch
+from gm_net import helper
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = importlib.import_module("gm_net.other").Part()
+
+    def forward(self, x):
+        y = self.part(helper.scaled(x, 1))
+        torch._dynamo.graph_break()
+        return y + 1
+"""
+SCALED = """def scaled(x, n):
+    x = x + 0
+    if n > 0:
+        x = x + n - n
+    else:
+        x = x - n + n
+    return x
+"""
+CALLS = """import torch
+from gm_net import helper
+
+
+class Part(torch.nn.Module):
+    def forward(self, x):
+        return helper.scaled(x, x.sum()) * 2
+"""
+
+
+def test_what_was_traced_is_mended_because_of_what_is_traced_later(report: Report) -> None:
+    """TorchDynamo traces such a frame again, and has to come to the same places then."""
+    package = {"gm_net__in____init__": "from gm_net.net import Net\n", "gm_net__in__net": TWICE}
+    package |= {"gm_net__in__helper": SCALED, "gm_net__in__other": CALLS}
+    program = PROGRAM.format(made=ROOTS["module"]).replace(", gm_other", "")
+    stdout, mended, _ = report.of("--unsafe", program=program, **package)
+    assert stdout == "[3.0, 3.0]\n[-1.0, -1.0]\nbreaks 1 frames 2\n"
+    assert mended == ["helper"]
+
+
+def test_torch_is_tested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path))
+    asked: list[bool] = []
+
+    def test(passes: bool) -> bool:
+        asked.append(passes)
+        return passes
+
+    import torch
+
+    assert not tested_torch.passes(lambda: test(False))
+    assert tested_torch.passes(lambda: test(True))
+    assert tested_torch.passes(lambda: test(False)), "it is known"
+    monkeypatch.setattr(sys.modules["torch"], "__version__", torch.__version__ + ".1")
+    assert not tested_torch.passes(lambda: test(False))
+    assert asked == [False, True, False]
