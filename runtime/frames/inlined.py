@@ -83,7 +83,8 @@ def follow(mending: Mending) -> None:
 
     for wrapper in (build_inline_tracer, convert_frame, compile_graph):
         _as_if_of(convert.__code__, wrapper)
-    setattr(InliningInstructionTranslator, "build_inline_tracer", staticmethod(build_inline_tracer))
+    inlined: Any = InliningInstructionTranslator
+    inlined.build_inline_tracer = staticmethod(build_inline_tracer)
     CatchErrorsWrapper.__call__ = convert_frame  # type: ignore[method-assign]
     OutputGraph.compile_subgraph = compile_graph  # type: ignore[method-assign]
 
