@@ -13,6 +13,7 @@ _COLUMNS = (
     "graphs",
     "cold, s",
     "cold",
+    "all, s",
     "call, ms",
     "throughput",
     "memory, MB",
@@ -109,7 +110,7 @@ def table(found: dict[str, Any], shared: dict[str, list[str]]) -> str:
     measured = rows(found)
     for name, row in measured.items():
         cells = list(_cells(row)) if isinstance(row, Row) else [_as_cell(row), *[""] * (len(_COLUMNS) - 1)]
-        lines.append(f"| {' | '.join([name, *cells])} |")
+        lines.append(f"| {name} | {' | '.join(cell for _, cell in zip(_COLUMNS, cells, strict=True))} |")
     others = [f"{name} for {', '.join(rows)}" for name, rows in shared.items() if rows and name in measured]
     lines += ["", f"Rows that stand for others, which share their code: {'; '.join(others)}."] if others else []
     missing = [name for name in shared if name not in measured]

@@ -106,10 +106,12 @@ cost, and what a larger model hardly notices. A gain below 1 is a loss.
 {turns}
 ## Start-up
 
-What `graphmend run` adds until a model of the table is imported, built and mended: with an empty cache (`cold`), and
-with that of the run before. Files are mended in a second process while the program imports and builds; when something
-is compiled for the first time, here a function of one line, it waits for what is not done. Most of that is the model's
-own file, which is checked again for each set of mends that is tried in it.
+What `graphmend run` adds until a model of the table is imported, built, compiled (backend `eager`) and called once:
+with an empty cache (`cold`), and with that of the run before. Files are mended in a second process while the program
+imports and builds; TorchDynamo waits for those that it comes to, and for no other. Most of that is the model's own file,
+which is checked again for each set of mends that is tried in it. Cold, half a second is the self-test with which
+numbers are kept in the graph, once for each torch. That the cached start is quicker than the plain one is the mends':
+one graph is traced in less time than several, with the functions between them.
 
     python bench/startup.py --elapsed --call --rounds 3 --rows t5-small bart-base --write bench/results/startup.md
 
