@@ -108,8 +108,8 @@ cost, and what a larger model hardly notices. A gain below 1 is a loss.
 
 What `graphmend run` adds until a model of the table is imported, built, compiled (backend `eager`) and called once:
 with an empty cache (`cold`), and with that of the run before. Files are mended in a second process while the program
-imports and builds; TorchDynamo waits for those that it comes to, and for no other. Most of that is the model's own file,
-which is checked again for each set of mends that is tried in it. Cold, half a second is the self-test with which
+imports and builds; TorchDynamo waits for those that it comes to, and for no other. Most of that is the model's own
+file, which is checked again for each set of mends that is tried in it. Cold, half a second is the self-test with which
 numbers are kept in the graph, once for each torch. That the cached start is quicker than the plain one is the mends':
 one graph is traced in less time than several, with the functions between them.
 
