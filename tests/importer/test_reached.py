@@ -173,3 +173,35 @@ def test_torch_is_tested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys.modules["torch"], "__version__", torch.__version__ + ".1")
     assert not tested_torch.passes(lambda: test(False))
     assert asked == [False, True, False]
+
+
+DEEP = """import sys
+import torch
+from graphmend.importer import install
+
+sys.path.insert(0, ".")
+importer = install(["gm_net"], later=True)
+import gm_net
+
+compiled = torch.compile(gm_net.Net(), backend="eager", fullgraph=True)
+print(compiled(torch.ones(2)).tolist(), len(importer.report.mended), importer.report.problems)
+"""
+NESTED = """import torch
+import gm_net.helper
+
+
+def down(n, x):
+    return down(n - 1, x) if n else gm_net.helper.signed(x)
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return down(32, x)
+"""
+
+
+def test_what_is_reached_deep_in_a_frame_is_mended_without_another_process(run: Run) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    package = {"gm_net__in____init__": "from gm_net.net import Net\n", "gm_net__in__net": NESTED}
+    done = run("program.py", plain=True, program=DEEP, gm_net__in__helper=HELPER, **package)
+    assert done.stdout == "[2.0, 2.0] 1 {}\n", done.stderr
