@@ -109,8 +109,8 @@ class InImportOrder:
 
 
 class AsTraced:
-    """For modules that are mended when something is compiled that comes to them: what the program's own files name or
-    import, the last one first, and the files that were read to analyse it.
+    """For modules that are mended when something is compiled that comes to them: what the program's own files import or
+    name, in that order, each with the files that were read to analyse it.
 
     Where what is named has been mended in an earlier run nothing is guessed: what that run has come to is kept as well.
     """
@@ -121,10 +121,12 @@ class AsTraced:
         self._program = program
         self._project: Project | None = None
         self._named: deque[Iterator[str]] = deque()
-        self._imported: list[str] = []
+        self._imported: deque[str] = deque()
         self._read: deque[str] = deque()
         self._others: list[str] = []
         """What other modules import."""
+        self._last: str | None = None
+        """The last file that was not read for another one."""
         self._is_known = False
         self._is_asked = False
 
@@ -136,14 +138,17 @@ class AsTraced:
             self.follow(*self._program.script)
 
     def imported(self, path: str, by_program: bool) -> None:
-        (self._imported if by_program else self._others).append(path)
+        if by_program:
+            self._imported.append(path)
+        else:
+            self._others.append(path)
 
     def follow(self, text: str, path: str) -> None:
         if self._project is None:
             return
         if self._program.is_own(path):
             self._named.append(self._program.imports(self._project).definitions(text, path))
-        if self._program.is_target(path):
+        if path == self._last:
             self._read.extend(filter(self._program.is_target, self._project.paths()))
 
     def asked(self) -> None:
@@ -153,14 +158,18 @@ class AsTraced:
         self._is_known = True
 
     def next(self, unasked: int) -> str | None:
+        if self._read and not self._is_known and unasked < _MOST_UNASKED:
+            return self._read.popleft()
+        self._last = self._next_by_program()
+        if self._last is not None or self._is_known or unasked >= _MOST_UNASKED:
+            return self._last
+        return self._others.pop() if self._others and self._is_asked else None
+
+    def _next_by_program(self) -> str | None:
         if self._imported:
-            return self._imported.pop()
+            return self._imported.popleft()
         while self._named:
             if (path := next(self._named[0], None)) is not None:
                 return path
             self._named.popleft()
-        if self._is_known or unasked >= _MOST_UNASKED:
-            return None
-        if self._read:
-            return self._read.popleft()
-        return self._others.pop() if self._others and self._is_asked else None
+        return None

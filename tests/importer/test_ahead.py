@@ -358,7 +358,7 @@ def test_as_traced_what_the_program_names_comes_first(folder: Path, monkeypatch:
     made = _counted(monkeypatch)
     while ahead.step():
         pass
-    assert [Path(path).stem for path in made] == ["first", "lazy", "helper"], "and what they were read with"
+    assert [Path(path).stem for path in made] == ["first", "helper", "lazy"], "each with what it was read with"
     ahead.expect(str(folder / "__init__.py"), running.around, by_program=False)
     assert not ahead.step(), "perhaps nothing that is compiled comes to it"
     ahead.expect(str(folder / "later.py"), running.around, by_program=True)
