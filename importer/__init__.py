@@ -42,7 +42,7 @@ def install(
     With `apart` a process beside this one does the work, where the system can copy one: for a program of which nothing
     runs yet, as it copies what is open. `program` is the text and the path of its script, whose imports come first.
 
-    With `later` modules run their own code first, and what they hold is mended before the next frame is compiled:
+    With `later` modules run their own code first, and what they hold is mended before it is traced:
     nothing waits for mends that nothing needs.
 
     Modules that are imported already stay as they are. The result's `report` says what was mended.

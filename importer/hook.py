@@ -1,4 +1,4 @@
-"""Mends modules while they are imported, or before what they hold is compiled: which ones, when, and what happens if a
+"""Mends modules while they are imported, or before what they hold is traced: which ones, when, and what happens if a
 file cannot be mended.
 
 Whether a file runs mended is decided before any of it runs: one whose mended text does not compile, or whose mends call
@@ -48,7 +48,7 @@ class Importer(MendingFinder):
         self.report = Report()
         self._mender = mender
         self._defers = defers
-        """Is a module mended before the next frame is compiled, and not before it is there?"""
+        """Is a module mended before it is traced, and not before it is there?"""
         self._compiles: Callable[[], bool] = lambda: False
         self._prepare: Callable[[], object] = _nothing
         self._after: dict[str, Callable[[], object]] = {}
@@ -141,7 +141,7 @@ class Importer(MendingFinder):
         return self._defers and not self._compiles()
 
     def mend_later(self, data: bytes, path: str) -> None:
-        """Mends a file whose module runs with its own code before the next frame is compiled."""
+        """Mends a file whose module runs with its own code before it is traced."""
         if (text := _text(data)) is not None:
             self.report.waiting[path] = text
             self._mender.expect(path, by_program=self._importing == 1)

@@ -96,7 +96,7 @@ class Report:
     problems: dict[str, str] = field(default_factory=dict)
     """Files that ran as they are, and why."""
     waiting: dict[str, str] = field(default_factory=dict)
-    """The texts of files that are mended before the next frame is compiled, by path, in the order of their imports."""
+    """The texts of files that are mended before they are traced, by path, in the order of their imports."""
     remarks: list[str] = field(default_factory=list)
     """What is not as one would think with the torch that the program has, a sentence each."""
     taken_back: Callable[[], list[tuple[str, int, str, str]] | None] = lambda: None
