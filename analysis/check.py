@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from graphmend.analysis.driver.guards.variation import Variation
 from graphmend.analysis.driver.near import may_drive
@@ -17,13 +18,15 @@ from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.region.calls_in_sight import Callers
-from graphmend.analysis.region.other_callers import called_by_others
+from graphmend.analysis.region.other_callers import called_by_others, for_any_caller
 from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_Others = Literal["others"]
+"""Callers of another file's functions, of which this one is one."""
 Place = tuple[ast.expr | ast.stmt, FunctionInfo | None]
 
 
@@ -42,7 +45,7 @@ class Result:
     _places: dict[tuple[str, str], Place] = field(default_factory=dict, repr=False)
     _variations: dict[tuple[str, str], Variation] = field(default_factory=dict, repr=False)
     _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
-    _recordings: dict[Callers, Recording] = field(default_factory=dict, repr=False)
+    _recordings: dict[Callers | _Others, Recording] = field(default_factory=dict, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
         """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
@@ -54,14 +57,13 @@ class Result:
         """
         if (finding.path, finding.key) in self._variations:
             return self._facts(finding, "varying")
-        if finding.region != "compiled":
-            return self._facts(finding, "anyone")
-        facts = self._facts(finding, "known")
-        if facts is not None:
-            facts.any_caller = partial(self._facts, finding, "anyone")
+        is_compiled, is_here = finding.region == "compiled", finding.path == self.source.path
+        facts = self._facts(finding, "known" if is_compiled else "anyone")
+        if facts is not None and (is_compiled or not is_here):
+            facts.any_caller = partial(self._facts, finding, "anyone" if is_here else "others")
         return facts
 
-    def _facts(self, finding: Finding, callers: Callers) -> FunctionFacts | None:
+    def _facts(self, finding: Finding, callers: Callers | _Others) -> FunctionFacts | None:
         place = self._places.get((finding.path, finding.key))
         if self._again is None or place is None:
             raise LookupError(f"{finding.code} is no finding of this result")
@@ -79,15 +81,24 @@ class Result:
         names = dict(info.module.imports)
         return self._recorded(callers).facts(info.module.source, definition, node, names, version, variation)
 
-    def _recorded(self, callers: Callers) -> Recording:
+    def _recorded(self, callers: Callers | _Others) -> Recording:
         """What the walks of all roots, or of the compiled ones where those are called in sight, see in the functions
-        that have a finding; where something varies between calls, in all of the module's."""
+        that have a finding; where something varies between calls, in all of the module's. For `others`, what is seen in
+        the functions of other files that have a finding, whatever those files' own callers pass to them.
+        """
         if callers not in self._recordings:
             self._recordings[callers] = recording = Recording(self._recorded_functions(callers))
-            _walk(self._session(recording), callers, compiled=callers != "anyone")
+            session = self._session(recording)
+            if callers == "others":
+                session.drive("anyone")
+                there = {info: None for (path, _), (_, info) in self._places.items() if path != self.source.path}
+                for info in filter(None, there):
+                    session.walk_root(for_any_caller(info))
+            else:
+                _walk(session, callers, compiled=callers != "anyone")
         return self._recordings[callers]
 
-    def _recorded_functions(self, callers: Callers) -> set[Definition]:
+    def _recorded_functions(self, callers: Callers | _Others) -> set[Definition]:
         assert self._again is not None
         tree = self._again[2].source.tree
         if callers != "varying":
@@ -186,12 +197,12 @@ def check(
 
 def _walk(
     session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False, record: bool = False
-) -> dict[Callers, Recording]:
+) -> dict[Callers | _Others, Recording]:
     """Walks the roots; with `compiled`, those alone for which a compile site is in sight. With `record`, and where none
     is in sight, all that is walked is recorded: it is walked as for any caller then."""
     assert session.module is not None
     driven = session.drive(callers)
-    recordings: dict[Callers, Recording] = {}
+    recordings: dict[Callers | _Others, Recording] = {}
     if record and driven is None:
         recordings["anyone"] = session.recording = Recording()
     for root in roots(session, session.module, driven):

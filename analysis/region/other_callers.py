@@ -44,6 +44,15 @@ def called_by_others(session: ProgramView, module: ModuleInfo, traced: Collectio
             yield Root(Function(info, bound), _REGION, given)
 
 
+def for_any_caller(info: FunctionInfo) -> Root:
+    """A function or method with arguments of which nothing is known but what is written at its parameters."""
+    function = info
+    while function.outer is not None:
+        function = function.outer
+    bound = None if function.owner is None or function.is_static else Instance(function.owner)
+    return Root(Function(function, bound), _REGION, None)
+
+
 def _arguments(session: ProgramView, info: FunctionInfo, mention: _Mention) -> tuple[Value, ...] | None:
     """The arguments of a call by position, behind the receiver; None where they are not told apart."""
     call = mention.call

@@ -79,3 +79,43 @@ def test_what_is_more_than_bodies_is_left(tmp_path: Path) -> None:
     assert swap(functions_of({path})[path], codes) == 1
     assert helper.note(-1) == -3
     sys.modules.pop("gm_helper", None)
+
+
+FLAGGED = """def helper(x, flag):
+    if flag:
+        return x * 2
+    return x + 1
+"""
+WITH_TENSOR = """import torch
+from gm_helper import helper
+
+
+@torch.compile(backend="eager")
+def step(x: torch.Tensor):
+    return helper(x, x.sum() > 0)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_other_callers_may_pass_something_else(tmp_path: Path, unsafe: bool) -> None:
+    """A helper in another file is mended for the tensor that one caller passes; others may pass what is none."""
+    torch = pytest.importorskip("torch", minversion="2.13")
+    (tmp_path / "gm_helper.py").write_text(FLAGGED)
+    (tmp_path / "gm_caller.py").write_text(WITH_TENSOR)
+    importer = install([], unsafe=unsafe, folders=[tmp_path])
+    try:
+        helper = importlib.import_module("gm_helper")
+        caller = importlib.import_module("gm_caller")
+        mended = importer.report.mended.get(str(tmp_path / "gm_helper.py"))
+        assert [caller.step(v * torch.ones(1)).item() for v in (1.0, -1.0)] == [2.0, 0.0]
+        if unsafe:
+            assert mended is not None
+            assert mended.mends[0]["differences"] == ["callers"]
+        else:
+            assert mended is None
+            assert helper.helper(torch.ones(1), False).item() == 2.0
+    finally:
+        importer.uninstall()
+        for name in ("gm_helper", "gm_caller"):
+            sys.modules.pop(name, None)

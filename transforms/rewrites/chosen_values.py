@@ -322,6 +322,13 @@ def _whole(facts: FunctionFacts, part: Part, tree: Tree) -> ast.expr:
     return part.node if numbers and computes else whole_of(facts, part.node)
 
 
+#: what a value is not chosen around: it is computed anew for each element, at another time, or kept
+_BOUNDS = (
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda),
+    *(ast.JoinedStr, ast.FormattedValue, ast.NamedExpr),
+)
+
+
 def whole_of(facts: FunctionFacts, node: ast.expr) -> ast.expr:
     """The smallest expression around a Python value that gives a tensor, a number or what is not known."""
     whole = node
@@ -339,9 +346,7 @@ def whole_of(facts: FunctionFacts, node: ast.expr) -> ast.expr:
         python = isinstance(value, (Static, ExternalName, Function)) and not isinstance(value, Scalar)
         if whole is not node and not (python or called or part or starred):
             return whole
-        if not isinstance(above, ast.expr) or isinstance(
-            above, (ast.JoinedStr, ast.FormattedValue, ast.Lambda, ast.NamedExpr)
-        ):
+        if not isinstance(above, ast.expr) or isinstance(above, _BOUNDS):
             if not isinstance(whole, ast.Call) or starred:
                 raise NotLateError(f"`{shortened(node)}` is more than used in an expression")
             return whole
