@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from graphmend.importer.code.loaded import LoadedModules
@@ -162,6 +162,10 @@ class Importer(MendingFinder):
             for path in dict.fromkeys(paths):
                 self._mend_now(path)
         return not changed <= waiting
+
+    def renew(self, function: FunctionType) -> None:
+        """Gives a function that was made of the old code of a mended file the new one."""
+        self._loaded.renew(function)
 
     def mend_waiting(self) -> None:
         """Mends all that was put off."""

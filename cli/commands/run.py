@@ -284,7 +284,7 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
         "remarks": report.remarks,
         "unused": unused,
-        "waiting": list(report.waiting),
+        "waiting": [path for path in report.waiting if path not in report.mended],
         "captures": report.taken_back() is not None,
         "taken_back": [
             {"path": path, "row": row, "function": function, "reason": reason}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import CodeType
+from types import CodeType, FunctionType
 
 
 class LoadedModules:
@@ -61,6 +61,14 @@ class LoadedModules:
         """The module of a file has run to its end: it may have been mended in the middle of that."""
         if self._newest.get(path):
             self._swap(path)
+
+    def renew(self, function: FunctionType) -> None:
+        """Gives a function its code that takes the place of the one it has: code that ran before may have made it."""
+        newest = self._newest.get(function.__code__.co_filename)
+        if newest and function.__code__ in newest:
+            from graphmend.importer.code import code_swap
+
+            code_swap.swap([function], newest)
 
     def _swap(self, *paths: str) -> None:
         from graphmend.importer.code import code_swap

@@ -14,7 +14,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from ..torch_version import version
@@ -34,9 +34,7 @@ def before_frames(mending: Mending) -> Callable[[], bool]:
     from torch._guards import TracingContext
 
     is_exporting = getattr(compiler, "is_exporting", bool)
-    follows = version() >= inlined.OLDEST
-    if follows:
-        inlined.follow(mending)
+    has_broken = inlined.follow(mending) if version() >= inlined.OLDEST else lambda: True
 
     original = eval_frame._callback_from_stance
 
@@ -46,11 +44,13 @@ def before_frames(mending: Mending) -> Callable[[], bool]:
             caller = sys._getframe(1)
             if not getattr(caller.f_locals.get("self"), "fullgraph", True):  # else frames that are compiled are counted
                 mending.prepare()
-            roots = _roots(caller) if follows else None
+            roots = None if has_broken() else _roots(caller)
             if roots is None:
                 mending.mend_waiting()
-            elif any(map(mending.waits, roots)):
-                mending.reach(*roots)
+            elif any(map(mending.waits, paths := [function.__code__.co_filename for function in roots])):
+                mending.reach(*paths)
+            for function in roots or ():
+                mending.renew(function)
         return original(callback)
 
     def is_within() -> bool:
@@ -94,8 +94,8 @@ def _before(action: Callable[[], object], module: Any, name: str) -> None:
 # The frame that begins
 
 
-def _roots(caller: FrameType) -> list[str] | None:
-    """The files of the frames that begin next, where it is known what is called; None where it is not."""
+def _roots(caller: FrameType) -> list[FunctionType] | None:
+    """The functions whose frames begin next, where it is known what is called; None where it is not."""
     import torch
     from torch._dynamo.trace_rules import check
 
@@ -103,16 +103,21 @@ def _roots(caller: FrameType) -> list[str] | None:
         return None
     called = caller.f_locals.get("fn")
     module = getattr(called, "__self__", called)
-    codes = [*_codes(called)]
+    found = [*_functions(called)]
     if isinstance(module, torch.nn.Module):
-        for part in (module.forward, *module._forward_pre_hooks.values(), *module._forward_hooks.values()):
-            codes += _codes(part)
-    return [code.co_filename for code in codes] if any(not check(code) for code in codes) else None
+        every = torch.nn.modules.module
+        hooks = (module._forward_pre_hooks, module._forward_hooks)
+        for each in (*hooks, every._global_forward_pre_hooks, every._global_forward_hooks):
+            for hook in each.values():
+                found += _functions(hook)
+        # a property would be asked once more
+        found += _functions(vars(module).get("forward", inspect.getattr_static(type(module), "forward", None)))
+    return found if any(not check(function.__code__) for function in found) else None
 
 
-def _codes(called: Any) -> Iterator[CodeType]:
-    """The codes that run in a call before other functions are called, and those of what a decorator has made another
-    function of: frames of torch and the standard library are not traced, but those that they call.
+def _functions(called: Any) -> Iterator[FunctionType]:
+    """The functions that run in a call before they call others, and those of which a decorator has made another one:
+    frames of torch and the standard library are not traced, but those that they call.
     """
     while isinstance(called, (MethodType, functools.partial)):
         called = called.__func__ if isinstance(called, MethodType) else called.func
@@ -120,6 +125,6 @@ def _codes(called: Any) -> Iterator[CodeType]:
         called = inspect.getattr_static(type(called), "__call__", None)
     seen: list[FunctionType] = []
     while isinstance(called, FunctionType) and called not in seen:
-        yield called.__code__
+        yield called
         seen.append(called)
         called = vars(called).get("__wrapped__")

@@ -58,12 +58,12 @@ class Report:
     """What `graphmend run` says that it has done to the packages of a program."""
 
     def __init__(self, folder: Path, run: Run) -> None:
-        self.folder, self._run = folder, run
+        self.folder, self.run = folder, run
 
     def of(self, *more: str, **files: str) -> tuple[str, Sequence[str], Sequence[str]]:
         """What the program prints, and the names of the modules that are mended, and of those that wait."""
         mend = [word for name in PACKAGES for word in ("--mend", name)]
-        done = self._run(*mend, *more, "--report", "report.json", "program.py", **files)
+        done = self.run(*mend, *more, "--report", "report.json", "program.py", **files)
         assert done.status == 0, done.said
         said = json.loads((self.folder / "report.json").read_text())
         assert said["problems"] == []
@@ -155,6 +155,120 @@ def test_what_was_traced_is_mended_because_of_what_is_traced_later(report: Repor
     stdout, mended, _ = report.of("--unsafe", program=program, **package)
     assert stdout == "[3.0, 3.0]\n[-1.0, -1.0]\nbreaks 1 frames 2\n"
     assert mended == ["helper"]
+
+
+LOOKED_AT = """import torch
+import gm_net, gm_helper
+from torch._dynamo.utils import counters
+
+asks, signed = (torch.compile(each, backend="eager") for each in (gm_net.asks, gm_helper.signed))
+for x in (torch.ones(2), -torch.ones(2)):
+    for _ in range(2):
+        print(asks(x, gm_helper.signed).tolist(), signed(x).tolist())
+print("graphs", counters["stats"]["unique_graphs"])
+"""
+ASKS = """import gm_helper
+
+
+def asks(x, f):
+    return x + 1 if f is gm_helper.signed else x - 1
+"""
+
+
+def test_what_a_frame_looks_at_is_mended_before_its_code_is_guarded(report: Report) -> None:
+    stdout, mended, _ = report.of(program=LOOKED_AT, gm_net=ASKS, gm_helper=HELPER)
+    assert stdout == "[2.0, 2.0] [2.0, 2.0]\n" * 2 + "[0.0, 0.0] [0.0, 0.0]\n" * 2 + "graphs 2\n"
+    assert mended == ["gm_helper"]
+
+
+SKIPPED = """import contextlib
+import torch
+import gm_net
+from torch._dynamo.utils import counters
+
+root = torch.compile(gm_net.within, backend="eager")
+print(root(abs, torch.ones(2)).tolist())
+import gm_helper
+
+before = sum(counters["graph_break"].values())
+for sign in (1.0, -1.0):
+    print(root(gm_helper.signed, sign * torch.ones(2)).tolist())
+print("breaks", sum(counters["graph_break"].values()) - before)
+"""
+WITHIN = """import torch
+
+
+class Context:
+    def __enter__(self):
+        torch._dynamo.graph_break()
+
+    def __exit__(self, *error):
+        return False
+
+
+def within(f, x):
+    with Context():
+        torch._dynamo.graph_break()
+        return f(x)
+"""
+
+
+def test_what_is_imported_after_a_break_is_mended_before_the_next_call(report: Report) -> None:
+    stdout, mended, _ = report.of(program=SKIPPED, gm_net=WITHIN, gm_helper=HELPER)
+    assert stdout.startswith("[1.0, 1.0]\n[2.0, 2.0]\n[0.0, 0.0]\n")
+    assert "gm_helper" in mended
+    assert stdout.endswith("breaks 0\n")
+
+
+MAKES = """import torch
+import gm_helper
+
+
+def made():
+    def inner(x: torch.Tensor):
+        if x.sum() > 0:
+            return x * 2
+        return x + 1
+
+    return inner
+
+
+def train():
+    first = torch.compile(gm_helper.signed, backend="eager")(torch.ones(2))
+    inner = torch.compile(made(), backend="eager", fullgraph=True)
+    return [first.tolist(), *(inner(sign * torch.ones(2)).tolist() for sign in (1.0, -1.0))]
+"""
+
+
+def test_a_function_that_old_code_has_made_is_mended(report: Report) -> None:
+    program = "import gm_net\n\nprint(gm_net.train())\n"
+    stdout, mended, _ = report.of(program=program, gm_net=MAKES, gm_helper=HELPER)
+    assert stdout == "[[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]]\n"
+    assert mended == ["gm_helper", "gm_net"]
+
+
+PROPERTY = """import torch
+
+reads = 0
+
+
+class Net(torch.nn.Module):
+    @property
+    def forward(self):
+        global reads
+        reads += 1
+        return lambda x: x + reads
+"""
+
+
+def test_nothing_of_a_module_is_asked_for(report: Report) -> None:
+    program = (
+        "import gm_net, gm_helper, torch\ncompiled = torch.compile(gm_net.Net(), backend='eager')\n"
+        "print([compiled(torch.ones(1)).item() for _ in range(3)], gm_net.reads)\n"
+    )
+    stdout, *_ = report.of(program=program, gm_net=PROPERTY, gm_helper=HELPER)
+    plain = report.run("program.py", plain=True)
+    assert stdout == plain.stdout
 
 
 def test_torch_is_tested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
