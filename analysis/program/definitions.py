@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.program.instance_stores import assignments, registrations
 from graphmend.analysis.program.module_names import BoundNames, SwitchedNames
 from graphmend.analysis.syntax.function_source import ReleasedTree
-from graphmend.analysis.syntax.nodes import FunctionNode, dotted, growth, is_stub, loop_variables, statements_of
+from graphmend.analysis.syntax.nodes import (
+    FunctionNode,
+    bound_names,
+    dotted,
+    growth,
+    is_stub,
+    loop_variables,
+    statements_of,
+)
 from graphmend.analysis.syntax.nodes import says_global as says_global
 from graphmend.analysis.syntax.scopes import Bindings
 
@@ -351,14 +359,13 @@ class ModuleInfo:
                 self.stars.append(self.absolute(statement))
         elif isinstance(statement, ast.Assign):
             for target in statement.targets:
-                if isinstance(target, ast.Name):
-                    self.globals.setdefault(target.id, []).append(statement.value)
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            self.annotations[statement.target.id] = statement.annotation
+                for name, value in bound_names(target, statement.value):
+                    self.globals.setdefault(name, []).append(value)
+        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and isinstance(statement.target, ast.Name):
+            if isinstance(statement, ast.AnnAssign):
+                self.annotations[statement.target.id] = statement.annotation
             if statement.value is not None:
                 self.globals.setdefault(statement.target.id, []).append(statement.value)
-        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            self.globals.setdefault(statement.target.id, []).append(statement.value)
         elif isinstance(statement, ast.For):
             for name, value in loop_variables(statement):
                 self.globals.setdefault(name, []).append(value)

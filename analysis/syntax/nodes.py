@@ -37,6 +37,19 @@ def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements_of(case.body)
 
 
+_DISPLAYS = (ast.Tuple, ast.List)
+
+
+def bound_names(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The names of a target with what is written for each: `A, B = 1, 2` too."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, _DISPLAYS) and isinstance(value, _DISPLAYS) and len(target.elts) == len(value.elts):
+        starred = any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts))
+        for inner, part in zip(target.elts, value.elts, strict=True) if not starred else ():
+            yield from bound_names(inner, part)
+
+
 def loop_variables(loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
     """The names that a loop binds, each with an expression for its value: `next(xs)`, `next(xs)[0]`."""
     first = ast.Call(ast.Name("next", ast.Load()), [loop.iter], [])

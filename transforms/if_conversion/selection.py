@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.lattice.values import Const, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.liveness import locals_of, reads, stored, surely_bound
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
+from graphmend.transforms.code.liveness import locals_of, surely_bound
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, begins_constant, carries, lost, mixed, recorded
@@ -21,7 +21,7 @@ from graphmend.transforms.legality.in_place import laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
-from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.operations.strides import layout
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.raising.nothing import but_for_none
 from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
@@ -219,70 +219,9 @@ def _parts(facts: FunctionFacts, place: str, a: SideValue, b: SideValue, stateme
     )
 
 
-#: operations of each element, whose result lies in memory as their operand does
-_KEEPS_LAYOUT = (known.ELEMENTWISE | known.TESTS | known.CASTS) - {"contiguous"}
-
-
-def layout(facts: FunctionFacts, node: ast.expr) -> Hashable | None:
-    """A token of how the elements of a tensor lie in memory: equal tokens, equal strides for equal shapes. None where
-    nothing is known.
-
-    An operation of each element gives its result the strides of its only operand that has any (torch 2.13).
-    """
-    value = facts.value(node)
-    if isinstance(value, Tensor) and value.rank == 0:
-        return "one element"
-    match node:
-        case ast.Name(id=name):
-            return ("path", name) if _is_incoming(facts.statement, name) else None
-        case ast.Attribute():
-            return ("path", ast.unparse(node))
-        case ast.UnaryOp(operand=operand):
-            return layout(facts, operand)
-        case ast.BinOp(left=left, right=right) if not isinstance(node.op, ast.MatMult):
-            return _one_layout(facts, left, right)
-        case ast.Compare(left=left, comparators=[right]):
-            return _one_layout(facts, left, right)
-        case ast.Call():
-            name = qualified(facts, node.func) or ""
-            folder, _, last = name.rpartition(".")
-            if folder not in known.FUNCTIONAL or last not in (known.ELEMENTWISE | known.TESTS | known.CASTS) - {
-                "contiguous"
-            }:
-                return None
-            receiver = [node.func.value] if folder == "torch.Tensor" and isinstance(node.func, ast.Attribute) else []
-            if any(k.arg in ("memory_format", "out") for k in node.keywords):
-                return None
-            return _one_layout(facts, *receiver, *node.args, *(k.value for k in node.keywords))
-    return None
-
-
-def _is_incoming(statement: ast.stmt, name: str) -> bool:
-    """Does every read of a name in a statement see the value from before it: is it bound once a side, and last?"""
-    sides = [statement.body, statement.orelse] if isinstance(statement, ast.If) else [[statement]]
-    for side in sides:
-        binding = [i for i, inner in enumerate(side) if name in stored([inner])]
-        if len(binding) > 1 or (binding and isinstance(side[binding[0]], (ast.If, ast.For, ast.While, ast.With))):
-            return False
-        if binding and any(name in reads(later) for later in side[binding[0] + 1 :]):
-            return False
-    return True
-
-
-def _one_layout(facts: FunctionFacts, *operands: ast.expr) -> Hashable | None:
-    found: set[Hashable] = set()
-    for operand in operands:
-        value = facts.value(operand)
-        if isinstance(value, (Static, Scalar)) or constant(operand) is not None:
-            continue
-        found.add(layout(facts, operand))
-    found.discard("one element")
-    return found.pop() if len(found) == 1 else None
-
-
 def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked: Asked | None) -> str:
     if a.number != b.number:
-        raise NotSelectableError(f"`{a.text}` and `{b.text}` are numbers of different types")
+        a, b = _as_floats(predicates, a, b)
     if asked is None:
         raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
     exact = all(_in_float32(c) for c in (a, b))
@@ -299,6 +238,24 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
         imports = predicates.imports
         first = f"{imports.name('torch.as_tensor')}({a.text}, dtype={imports.name('torch.float64')})"
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
+
+
+def _as_floats(predicates: Predicates, a: SideValue, b: SideValue) -> tuple[SideValue, SideValue]:
+    """Two numbers of which one is a float and the other is written as a whole number: as floats."""
+    if {a.number, b.number} == {"int", "float"}:
+        whole = a if a.number == "int" else b
+        value = constant(whole.node)
+        if isinstance(value, int) and abs(value) <= _WHOLE_FLOATS:
+            node = ast.copy_location(ast.Constant(float(value)), whole.node)
+            says = f"`{whole.text}` counts as a float, which makes floats of whole numbers"
+            predicates.differences.append(Difference("dtype", says))
+            floating = replace(whole, text=repr(float(value)), node=node, number="float")
+            return (floating, b) if whole is a else (a, floating)
+    raise NotSelectableError(f"`{a.text}` and `{b.text}` are numbers of different types")
+
+
+#: up to this all whole numbers are floats
+_WHOLE_FLOATS = 2**53
 
 
 def as_tensor(

@@ -28,6 +28,14 @@ _CLASSES = frozenset(
 )
 
 
+#: what functions of `math` give that is no float
+_OF_MATH = {
+    **dict.fromkeys("ceil comb factorial floor gcd isqrt lcm perm trunc".split(), Static("int")),
+    **dict.fromkeys("isclose isfinite isinf isnan".split(), Static("bool")),
+    **dict.fromkeys("frexp modf prod sumprod".split(), STATIC),
+}
+
+
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call of a callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
@@ -60,7 +68,7 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     if name.partition(".")[0] in _PURE and all(
         isinstance(a, (Static, ExternalName)) for a in (*args, *keywords.values())
     ):
-        return STATIC
+        return _OF_MATH.get(last, Static("float")) if name.startswith("math.") else STATIC
     return UNKNOWN
 
 
