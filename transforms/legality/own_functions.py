@@ -79,11 +79,27 @@ def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
     if not is_plain(function, tree):
         return is_the_one(function, tree) and does_method(function, tree).pure
     given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
-    plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)
+    plain = all(_is_computed_with(v) or _holds_such(v) for v in given)
+    if any(isinstance(v, Container) for v in given) and any(
+        isinstance(n, ast.Attribute) and n.attr == "sort" for n in nodes_in(function.info.node)
+    ):
+        return False  # of a tensor it gives another one, a list it changes
     # what gives a tensor computes with tensors, whatever else is not known of them; but for what may be used up
     objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
     given_tensors = isinstance(facts.value(node), Tensor) and not objects and not runs_through(function.info)
     return (plain or given_tensors) and only_computes(function.info)
+
+
+def _is_computed_with(value: Value) -> bool:
+    return isinstance(value, (Tensor, Static, Scalar))
+
+
+def _holds_such(value: Value) -> bool:
+    """Is it a list or tuple of tensors and numbers? What only computes does not change it."""
+    if type(value) is not Container or value.kind not in ("list", "tuple"):
+        return False
+    parts = value.items if value.items is not None else (value.of,)
+    return all(part is not None and _is_computed_with(part) for part in parts)
 
 
 def is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:

@@ -285,14 +285,13 @@ def _compared(
             isinstance(value, Container) and value.kind == "modules"
         ):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
-    are_python = [isinstance(v, Static) or (isinstance(v, Container) and isinstance(v.element, Static)) for v in values]
-    same = isinstance(one[1], Const) and repr(one[1]) == repr(other[1])  # 0.0 and -0.0 are equal
-    if all(are_python) and not same:
-        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
+    if all(isinstance(v, Static) or (isinstance(v, Container) and isinstance(v.element, Static)) for v in values):
+        if not (isinstance(one[1], Const) and repr(one[1]) == repr(other[1])):  # 0.0 and -0.0 are equal
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
+        return
     for given, (value, beside) in zip((one, other), (values, values[::-1]), strict=True):
         if isinstance(value, Const) and (isinstance(beside, Tensor) or beside is UNKNOWN):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
-        return
     for pair in zip(*(v.items or () if isinstance(v, Container) else () for v in values), strict=False):
         kinds = {Static if isinstance(v, Static) else Tensor if isinstance(v, Tensor) else None for v in pair}
         if kinds == {Static, Tensor} or (kinds == {Static} and repr(pair[0]) != repr(pair[1])):
