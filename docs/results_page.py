@@ -64,12 +64,16 @@ Rows that get slower or fail, and why:
 * `qwen2-audio`: its graph takes the token ids of a batch for known, so that it is compiled again for other ids (three
   graphs for two batches). With many batches that costs more than the breaks did: `--batches` of `graphmend verify`
   shows it, and such a model is better run as it is.
-* `sam`: its break, a branch on the sum of a prompt, is not mended, so that it gains nothing. The side that joins
-  tensors was a graph of its own behind `select`, which is not offered there any more; this row was measured before.
-* `longformer-base-4096` and `smolvlm` raised when mended. A number that a tensor decides was kept in the graph and a
-  size depends on it there; TorchDynamo traces that, and AOTAutograd (`smolvlm`) or Inductor (`longformer-base-4096`)
-  refuses to compile it. Such a graph goes back to the program's own code now, and both models run; they were not
-  measured again.
+* `sam`: its break, a branch on the sum of a prompt, is not mended, so that it gains nothing.
+* `grounding-dino-tiny`, cold and memory: 18 graphs become one of the whole model, which TorchInductor takes half as
+  long again to compile, and holds more of meanwhile.
+* `longformer-base-4096` and `clap-htsat-fused` are one graph in the first call. Another batch decides a size otherwise,
+  which the graph took for another one's equal: it gives way to the program's own code, and what is compiled then breaks
+  where it did. That compilation is lost (`all`).
+* `smolvlm` and `qwen2.5-vl` keep half of their graphs: sizes that images decide go on through the vision model, where
+  they must be known.
+* `deformable-detr` is one graph in both arms, and no mend is in code that runs: what its calls took otherwise was
+  measured beside other work.
 
 ### On CUDA
 
