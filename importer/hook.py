@@ -58,6 +58,8 @@ class Importer(MendingFinder):
         self._loaded = LoadedModules()
         self._turn = threading.RLock()
         self._is_mending = False
+        self._put_off = 0
+        """How many modules were imported whose mending was put off."""
         self._importing = 0
         """How many modules are imported now, each by the one before."""
 
@@ -144,6 +146,7 @@ class Importer(MendingFinder):
         """Mends a file whose module runs with its own code before it is traced."""
         if (text := _text(data)) is not None:
             self.report.waiting[path] = text
+            self._put_off += 1
             self._mender.expect(path, by_program=self._importing == 1)
 
     def prepare(self) -> None:
@@ -154,6 +157,10 @@ class Importer(MendingFinder):
         """Was the mending of this file put off, or that of any? True as well while some are mended: functions get
         their code at the end."""
         return self._is_mending or (bool(self.report.waiting) if path is None else path in self.report.waiting)
+
+    def imports(self) -> int:
+        """How many modules were imported whose mending was put off."""
+        return self._put_off
 
     def reach(self, *paths: str) -> bool:
         """Mends those of these files that were put off. True where functions of other files were mended by that."""

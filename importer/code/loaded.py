@@ -14,6 +14,8 @@ class LoadedModules:
         self._codes: dict[str, list[tuple[str, CodeType]]] = {}
         self._newest: dict[str, dict[CodeType, CodeType]] = {}
         """By path: what functions get in place of the code that they have, since the file was loaded last."""
+        self._old: set[int] = set()
+        """The ids of codes that another one takes the place of."""
         self._put_off: set[str] | None = None
         """The files whose functions get their code later, together."""
 
@@ -49,6 +51,7 @@ class LoadedModules:
         for of, old in known:
             if of == text:
                 codes |= code_swap.replacements(old, code)
+        self._old |= set(map(id, codes))
         before = self._newest.get(path, {})
         self._newest[path] = {old: codes.get(now, now) for old, now in before.items()} | codes
         self._codes[path] = [(of, code if of == text else old) for of, old in known]
@@ -64,11 +67,10 @@ class LoadedModules:
 
     def renew(self, function: FunctionType) -> None:
         """Gives a function its code that takes the place of the one it has: code that ran before may have made it."""
-        newest = self._newest.get(function.__code__.co_filename)
-        if newest and function.__code__ in newest:
+        if id(function.__code__) in self._old:  # to look a code up takes long
             from graphmend.importer.code import code_swap
 
-            code_swap.swap([function], newest)
+            code_swap.swap([function], self._newest.get(function.__code__.co_filename, {}))
 
     def _swap(self, *paths: str) -> None:
         from graphmend.importer.code import code_swap

@@ -10,9 +10,11 @@ What a frame calls is inlined, and need not be mended before that (`inlined`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType, MethodType
 from typing import Any
@@ -35,6 +37,7 @@ def before_frames(mending: Mending) -> Callable[[], bool]:
 
     is_exporting = getattr(compiler, "is_exporting", bool)
     has_broken = inlined.follow(mending) if version() >= inlined.OLDEST else lambda: True
+    begun = _Begun(mending)
 
     original = eval_frame._callback_from_stance
 
@@ -42,15 +45,13 @@ def before_frames(mending: Mending) -> Callable[[], bool]:
     def callback_from_stance(callback: Any) -> Any:
         if callback is not None and callback is not False and mending.waits():  # else Dynamo is not to compile
             caller = sys._getframe(1)
-            if not getattr(caller.f_locals.get("self"), "fullgraph", True):  # else frames that are compiled are counted
-                mending.prepare()
-            roots = None if has_broken() else _roots(caller)
-            if roots is None:
-                mending.mend_waiting()
-            elif any(map(mending.waits, paths := [function.__code__.co_filename for function in roots])):
-                mending.reach(*paths)
-            for function in roots or ():
-                mending.renew(function)
+            called = caller.f_locals.get("fn") if caller.f_code.co_name == "compile_wrapper" else None
+            if has_broken() or not begun.has(called):
+                # where all is one graph frames that are compiled are counted
+                if not getattr(caller.f_locals.get("self"), "fullgraph", True):
+                    mending.prepare()
+                _mend(mending, None if has_broken() else _roots(called))
+                begun.add(called)
         return original(callback)
 
     def is_within() -> bool:
@@ -94,14 +95,44 @@ def _before(action: Callable[[], object], module: Any, name: str) -> None:
 # The frame that begins
 
 
-def _roots(caller: FrameType) -> list[FunctionType] | None:
-    """The functions whose frames begin next, where it is known what is called; None where it is not."""
+class _Begun:
+    """What was called since a file began to wait last: nothing is to be mended for it, and a call is to be quick."""
+
+    def __init__(self, mending: Mending) -> None:
+        self._mending = mending
+        self._called: dict[int, weakref.ref[Any]] = {}
+        """By id: nothing of the program is run to compare them."""
+        self._imports = 0
+
+    def has(self, called: Any) -> bool:
+        if self._imports != (imports := self._mending.imports()):
+            self._called.clear()
+            self._imports = imports
+        known = self._called.get(id(called))
+        return known is not None and known() is called
+
+    def add(self, called: Any) -> None:
+        with contextlib.suppress(TypeError):  # not everything can be referred to
+            self._called[id(called)] = weakref.ref(called)
+
+
+def _mend(mending: Mending, roots: list[FunctionType] | None) -> None:
+    """Mends what these functions are made from; all where it is not known what is called."""
+    if roots is None:
+        mending.mend_waiting()
+        return
+    paths = [function.__code__.co_filename for function in roots]
+    if any(map(mending.waits, paths)):
+        mending.reach(*paths)
+    for function in roots:
+        mending.renew(function)
+
+
+def _roots(called: Any) -> list[FunctionType] | None:
+    """The functions whose frames begin next in a call, where it is known what is called; None where it is not."""
     import torch
     from torch._dynamo.trace_rules import check
 
-    if caller.f_code.co_name != "compile_wrapper":
-        return None
-    called = caller.f_locals.get("fn")
     module = getattr(called, "__self__", called)
     found = [*_functions(called)]
     if isinstance(module, torch.nn.Module):

@@ -27,6 +27,9 @@ class Mending(Protocol):
     def waits(self, path: str | None = None) -> bool:
         """Is this file such a one; is there any?"""
 
+    def imports(self) -> int:
+        """How many files have begun to be such ones."""
+
     def reach(self, *paths: str) -> bool:
         """Mends these. True where functions of other files have got another code, which may have been traced."""
 
