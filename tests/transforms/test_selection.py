@@ -204,7 +204,7 @@ if x.sum() > 0:
 return x[k:]
 
 # number_of_another_type
-k = 1
+k = True
 if x.sum() > 0:
     k = 2.0
 return x * k
