@@ -133,16 +133,15 @@ def _roots(called: Any) -> list[FunctionType] | None:
     import torch
     from torch._dynamo.trace_rules import check
 
-    module = getattr(called, "__self__", called)
+    module = called.__self__ if isinstance(called, MethodType) else called
     found = [*_functions(called)]
     if isinstance(module, torch.nn.Module):
-        every = torch.nn.modules.module
-        hooks = (module._forward_pre_hooks, module._forward_hooks)
+        own, every = vars(module), torch.nn.modules.module  # a property, or `__getattr__`, would be asked once more
+        hooks = (own.get("_forward_pre_hooks", {}), own.get("_forward_hooks", {}))
         for each in (*hooks, every._global_forward_pre_hooks, every._global_forward_hooks):
             for hook in each.values():
                 found += _functions(hook)
-        # a property would be asked once more
-        found += _functions(vars(module).get("forward", inspect.getattr_static(type(module), "forward", None)))
+        found += _functions(own.get("forward", inspect.getattr_static(type(module), "forward", None)))
     return found if any(not check(function.__code__) for function in found) else None
 
 

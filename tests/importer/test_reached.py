@@ -258,6 +258,17 @@ class Net(torch.nn.Module):
         global reads
         reads += 1
         return lambda x: x + reads
+
+
+class Called:
+    def __getattr__(self, name):
+        global reads
+        if not name.startswith("_torch"):
+            reads += 100
+        raise AttributeError(name)
+
+    def __call__(self, x):
+        return x * 2
 """
 
 
@@ -265,6 +276,8 @@ def test_nothing_of_a_module_is_asked_for(report: Report) -> None:
     program = (
         "import gm_net, gm_helper, torch\ncompiled = torch.compile(gm_net.Net(), backend='eager')\n"
         "print([compiled(torch.ones(1)).item() for _ in range(3)], gm_net.reads)\n"
+        "called = torch.compile(gm_net.Called(), backend='eager')\nbefore = gm_net.reads\n"
+        "print(called(torch.ones(1)).item(), gm_net.reads - before)\n"
     )
     stdout, *_ = report.of(program=program, gm_net=PROPERTY, gm_helper=HELPER)
     plain = report.run("program.py", plain=True)
