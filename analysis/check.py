@@ -26,7 +26,7 @@ from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Others = Literal["others"]
-"""Callers of another file's functions, of which this one is one."""
+"""Those in other files, of which nothing is known."""
 Place = tuple[ast.expr | ast.stmt, FunctionInfo | None]
 
 
@@ -45,6 +45,7 @@ class Result:
     _places: dict[tuple[str, str], Place] = field(default_factory=dict, repr=False)
     _variations: dict[tuple[str, str], Variation] = field(default_factory=dict, repr=False)
     _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
+    _roots: frozenset[FunctionInfo] = field(default=frozenset(), repr=False)
     _recordings: dict[Callers | _Others, Recording] = field(default_factory=dict, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
@@ -57,11 +58,22 @@ class Result:
         """
         if (finding.path, finding.key) in self._variations:
             return self._facts(finding, "varying")
-        is_compiled, is_here = finding.region == "compiled", finding.path == self.source.path
+        is_compiled = finding.region == "compiled"
         facts = self._facts(finding, "known" if is_compiled else "anyone")
-        if facts is not None and (is_compiled or not is_here):
-            facts.any_caller = partial(self._facts, finding, "anyone" if is_here else "others")
+        if facts is not None:
+            wider: list[Callers | _Others] = ["anyone"] if is_compiled else []
+            wider += ["others"] if self._has_others(self._places[finding.path, finding.key][1]) else []
+            facts.any_callers = [partial(self._facts, finding, callers) for callers in wider]
         return facts
+
+    def _has_others(self, info: FunctionInfo | None) -> bool:
+        """May other files call a function, with what nothing here says? A root is judged by what its kind is given."""
+        assert self._again is not None
+        while info is not None and info.outer is not None:
+            info = info.outer
+        if info is None or info in self._roots:
+            return False
+        return info.module is not self._again[2] or not info.name.startswith("_")
 
     def _facts(self, finding: Finding, callers: Callers | _Others) -> FunctionFacts | None:
         place = self._places.get((finding.path, finding.key))
@@ -84,16 +96,16 @@ class Result:
     def _recorded(self, callers: Callers | _Others) -> Recording:
         """What the walks of all roots, or of the compiled ones where those are called in sight, see in the functions
         that have a finding; where something varies between calls, in all of the module's. For `others`, what is seen in
-        the functions of other files that have a finding, whatever those files' own callers pass to them.
+        those that other files may call, whatever is passed to them.
         """
         if callers not in self._recordings:
             self._recordings[callers] = recording = Recording(self._recorded_functions(callers))
             session = self._session(recording)
             if callers == "others":
                 session.drive("anyone")
-                there = {info: None for (path, _), (_, info) in self._places.items() if path != self.source.path}
-                for info in filter(None, there):
-                    session.walk_root(for_any_caller(info))
+                for info in dict.fromkeys(info for _, info in self._places.values()):
+                    if info is not None and self._has_others(info):
+                        session.walk_root(for_any_caller(info))
             else:
                 _walk(session, callers, compiled=callers != "anyone")
         return self._recordings[callers]
@@ -187,11 +199,20 @@ def check(
     }
     places.update({(one.finding.path, one.finding.key): (one.node, one.info) for one in again})
     variations = {(one.finding.path, one.finding.key): one.variation for one in again}
+    driven_here = frozenset(summary.info for summary, _ in session.summaries.roots)
     by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
     return Result(
-        source, own, by_path, tuple(session.notes), places, variations, (project, settings, module), recordings
+        source,
+        own,
+        by_path,
+        tuple(session.notes),
+        places,
+        variations,
+        (project, settings, module),
+        driven_here,
+        recordings,
     )
 
 

@@ -55,11 +55,12 @@ def _answers(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal | Non
 def _of_any_caller(finding: Finding, facts: FunctionFacts, answers: Iterable[Fix | Refusal | None]) -> list[Fix]:
     """The mends among answers; one that not every caller is promised differs in that too."""
     fixes = [answer for answer in answers if isinstance(answer, Fix)]
-    others = facts.of_any_caller if fixes else None
-    if others is None or facts.are_those_of(others):
-        return fixes
-    there = {(fix.rewrite, fix.title): fix for fix in _answers(finding, others) if isinstance(fix, Fix)}
-    return [fix if _promises(there.get((fix.rewrite, fix.title)), fix) else _for_calls(fix) for fix in fixes]
+    promised = {*fixes}
+    for others in facts.of_any_callers if fixes else ():
+        if not facts.are_those_of(others):
+            there = {(fix.rewrite, fix.title): fix for fix in _answers(finding, others) if isinstance(fix, Fix)}
+            promised = {fix for fix in promised if _promises(there.get((fix.rewrite, fix.title)), fix)}
+    return [fix if fix in promised else _for_calls(fix) for fix in fixes]
 
 
 def _promises(other: Fix | None, fix: Fix) -> bool:

@@ -47,8 +47,8 @@ class FunctionFacts:
         self.names = names
         self.torch_version = torch_version
         self.variation = variation
-        self.any_caller: Callable[[], FunctionFacts | None] | None = None
-        """Makes the same facts as they are whoever calls; None where these are such already."""
+        self.any_callers: Sequence[Callable[[], FunctionFacts | None]] = ()
+        """Make the same facts as they are for more callers than those of the calls in sight."""
         self.calls: Callable[[], Iterable[FunctionFacts]] = tuple
         """Makes the facts at each call of the function in traced code, as far as there are such in sight."""
         self._values = values
@@ -58,13 +58,13 @@ class FunctionFacts:
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
 
     @cached_property
-    def of_any_caller(self) -> FunctionFacts | None:
-        """The same facts as they are whoever calls; None where these are such already."""
-        return self.any_caller() if self.any_caller is not None else None
+    def of_any_callers(self) -> list[FunctionFacts]:
+        """The same facts as they are for more callers than those of the calls in sight."""
+        return [facts for make in self.any_callers if (facts := make()) is not None]
 
     def recall(self) -> None:
         """Makes what is only made on first asking, while the texts are those that it is about."""
-        _ = self.of_any_caller
+        _ = self.of_any_callers
 
     def within(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionFacts:
         """The facts of another function of the file, from the same recording."""
@@ -77,7 +77,7 @@ class FunctionFacts:
         found = FunctionFacts(
             self.source, self.function, statement, self.names, *seen, self.torch_version, self._parents, self.variation
         )
-        found.any_caller, found.calls = self.any_caller, self.calls
+        found.any_callers, found.calls = self.any_callers, self.calls
         return found
 
     def is_traced(self, statement: ast.stmt) -> bool:

@@ -374,3 +374,36 @@ def test_a_break_that_safe_mends_only_move_names_the_mend_that_removes_it(run: R
     assert "emit" not in branch["fixes"][0]["message"]
     assert branch["fixes"][0]["differences"], "an unsafe mend says in what it differs"
     assert (line["code"], line["fixes"][0]["applicability"]) == ("GM201", "safe")
+
+
+OWN = """\
+import torch
+
+
+def helper(x, flag):
+    if flag:
+        return x * 2
+    return x + 1
+
+
+@torch.compile
+def f(x: torch.Tensor):
+    return helper(x, x.sum() > 0)
+"""
+PLAIN = """\
+import torch
+
+from own import helper
+
+print(helper(torch.ones(1), False))
+"""
+
+
+def test_others_may_call_a_public_function_with_what_is_no_tensor(run: Run, folder: Path) -> None:
+    (folder / "own.py").write_text(OWN)
+    (folder / "plain.py").write_text(PLAIN)
+    run("check", "--fix", ".")
+    mended = (folder / "own.py").read_text()
+    assert "    if flag:\n        return x * 2\n" in mended, "it would raise for False"
+    run("check", "--fix", "--unsafe-fixes", ".")
+    assert "torch.where(flag, x * 2, x + 1)" in (folder / "own.py").read_text()
