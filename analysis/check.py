@@ -69,7 +69,7 @@ class Result:
     def _has_others(self, info: FunctionInfo | None) -> bool:
         """May other files call a function, with what nothing here says? A root is judged by what its kind is given."""
         assert self._again is not None
-        while info is not None and info.outer is not None:
+        while info is not None and info.outer is not None and info not in self._roots:
             info = info.outer
         if info is None or info in self._roots:
             return False

@@ -47,7 +47,7 @@ class FunctionFacts:
         self.names = names
         self.torch_version = torch_version
         self.variation = variation
-        self.any_callers: Sequence[Callable[[], FunctionFacts | None]] = ()
+        self.any_callers: Iterable[Callable[[], FunctionFacts | None]] = ()
         """Make the same facts as they are for more callers than those of the calls in sight."""
         self.calls: Callable[[], Iterable[FunctionFacts]] = tuple
         """Makes the facts at each call of the function in traced code, as far as there are such in sight."""
