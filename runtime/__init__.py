@@ -36,7 +36,11 @@ A function that only NumPy or plain Python can compute, and that gives an array 
 
     mask = spans((b, n), rate)                ->  mask = on_host((b, n), torch.bool, spans, (b, n), rate)
 
-So are statements that store to tensors at places which only plain Python can tell, without gradients::
+A number that only such a function can tell, as one that it draws, is a tensor without dimensions, then and now::
+
+    scale = random.gauss(1.0, 0.1)            ->  scale = number_on_host(torch.float64, random.gauss, 1.0, 0.1)
+
+Statements that store to tensors at places which only plain Python can tell are called as well, without gradients::
 
     for row, n in enumerate(sizes.tolist()):  ->  def fill(mask, sizes):
         mask[row, :n] = True                          for row, n in enumerate(sizes.tolist()):
@@ -49,13 +53,14 @@ The CTC loss, of which no kernel of torch tells shapes, becomes a node as well::
     loss = F.ctc_loss(log_probs, y, n, m)     ->  loss = ctc_loss(log_probs, y, n, m)
 
 In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)`, `later(f, *args)` and
-`on_host(size, dtype, f, *args)` are `f(*args)`, `stores_on_host(f, changed, *args)` calls `f(*changed, *args)` and
-gives `changed`, and `ctc_loss` is torch's. The result of `emit` is always None.
+`on_host(size, dtype, f, *args)` are `f(*args)`, `number_on_host(dtype, f, *args)` is a tensor of that number,
+`stores_on_host(f, changed, *args)` calls `f(*changed, *args)` and gives `changed`, and `ctc_loss` is torch's. The
+result of `emit` is always None.
 """
 
 from .ctc import ctc_loss
-from .host import on_host, stores_on_host
+from .host import number_on_host, on_host, stores_on_host
 from .output import emit, emit_if, emit_when, later
 from .selection import select
 
-__all__ = ["ctc_loss", "emit", "emit_if", "emit_when", "later", "on_host", "select", "stores_on_host"]
+__all__ = ["ctc_loss", "emit", "emit_if", "emit_when", "later", "number_on_host", "on_host", "select", "stores_on_host"]

@@ -119,12 +119,16 @@ def check_unchanged(tx: Any, value: Any) -> None:
             raise Uncapturable(f"the region changes {value!r}")
 
 
-def check_computing(tx: Any) -> None:
-    """Raises for a call that computes what the program goes on with where it would compute otherwise in a graph, or
-    where its exception would come before the region's changes are seen: they are made when the graph has run.
-    """
+def check_computing() -> None:
+    """Raises for a call that computes with tensors what the program goes on with where a graph computes otherwise."""
     if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
         raise Uncapturable("AOTAutograd runs graphs without autocast")
+
+
+def check_raising(tx: Any) -> None:
+    """Raises for a call whose exception would come before the region's changes are seen: they are made when the graph
+    has run.
+    """
     effects = tx.output.side_effects
     for variable in effects.id_to_variable.values():
         existed = isinstance(variable.mutation_type, (AttributeMutationExisting, ValueMutationExisting))

@@ -38,7 +38,15 @@ except ImportError:  # before 2.12 one class stands for both
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from .calls import Frame
-from .capturability import Uncapturable, break_if_tracing_fails, check, check_computing, check_function, check_unchanged
+from .capturability import (
+    Uncapturable,
+    break_if_tracing_fails,
+    check,
+    check_computing,
+    check_function,
+    check_raising,
+    check_unchanged,
+)
 from .deferred import Later
 from .templates import sites
 from .templates.template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
@@ -52,8 +60,12 @@ def capture(context: Any) -> None:
         reader = _Reader(tx)
         names = tx.symbolic_locals
         if "changed" in names:
-            check_computing(tx)
+            check_computing()
+            check_raising(tx)
         site = reader.site(names["function"], names["args"], names["kwargs"], names.get("condition"))
+        size = names.get("size")
+        if isinstance(size, TupleVariable) and not size.items:
+            check_raising(tx)  # for `number_on_host`
         break_if_tracing_fails(tx)
     except TorchDynamoException:
         raise  # Dynamo's own signals
@@ -78,7 +90,7 @@ class _Reader:
 
     def __init__(self, tx: Any) -> None:
         self.tx = tx
-        # the frame is that of `on_host` or `stores_on_host`
+        # the frame is that of `on_host`, `number_on_host` or `stores_on_host`
         self.is_host = not tx.symbolic_locals.keys().isdisjoint(("size", "changed"))
         self.tensors: list[VariableTracker] = []
         self.numbers: list[VariableTracker] = []

@@ -1,5 +1,5 @@
-"""`on_host` and `stores_on_host`: a call of a function of NumPy or Python as one node of the graph. Dynamo traces them:
-keep them plain.
+"""`on_host`, `number_on_host` and `stores_on_host`: a call of a function of NumPy or Python as one node of the graph.
+Dynamo traces them: keep them plain.
 """
 
 from __future__ import annotations
@@ -37,6 +37,26 @@ def on_host(
     return mechanism.host_operator(site, given, numbers, sizes, dtype).numpy()
 
 
+def number_on_host(dtype: torch.dtype, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """`function(*args, **kwargs)`, which gives a Python number, as a CPU tensor without dimensions, of this dtype.
+
+    While `torch.compile` traces, the call becomes a node of the graph, which calls the function each time the graph
+    runs, in the order of the program. What `emit` cannot carry as an argument breaks the graph, as the plain call does.
+    The function should do no more than draw and compute, and give numbers that the dtype holds.
+    """
+    size: tuple[int, ...] = ()
+    site = tensors = numbers = None
+    if torch.compiler.is_dynamo_compiling() and mechanism.available:
+        from torch._dynamo.comptime import comptime
+
+        comptime(mechanism.capture)  # binds `site`, `tensors` and `numbers` in this frame
+    if site is None:
+        return torch.tensor(function(*args, **kwargs), dtype=dtype)
+    given = tensors or (torch.empty(0, device="cpu"),)
+    made: torch.Tensor = mechanism.host_operator(site, given, numbers, size, dtype)
+    return made
+
+
 def stores_on_host(
     function: Callable[..., Any], changed: tuple[torch.Tensor, ...], /, *args: Any, **kwargs: Any
 ) -> tuple[torch.Tensor, ...]:
@@ -63,4 +83,4 @@ def stores_on_host(
     return tuple(mechanism.store_operator(site, given, numbers, len(changed)))
 
 
-mechanism.hide(on_host.__code__, stores_on_host.__code__)
+mechanism.hide(on_host.__code__, number_on_host.__code__, stores_on_host.__code__)

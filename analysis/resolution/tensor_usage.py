@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.evidence import DeclaredEvidence
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor
 from graphmend.analysis.program.definitions import FunctionInfo
+from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
         if node.__class__ not in _SAYS_SOMETHING:
             continue
         if isinstance(node, ast.Attribute):
-            name = _operand(node.value)
-            if name is not None and name not in found and is_tensor_only(session, node.attr):
+            name = _operand(session, info, node.value)
+            if name is not None and name not in found and _tells(session, node):
                 found[name] = f"{ast.unparse(node.value)}.{node.attr}"
         elif isinstance(node, ast.Call):
             for name in _passed_as_tensor(session, info, node):
@@ -70,7 +71,7 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
                     found[name] = f"{ast.unparse(node.func)}({name})"
         elif isinstance(node, ast.Subscript):
             if isinstance(node.value, ast.Name) and (
-                _selects_dimensions(node.slice) or _compares(node.value.id, node.slice)
+                _selects_dimensions(node.slice) or _compares(session, info, node.value.id, node.slice)
             ):
                 found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")
         elif isinstance(node, ast.BinOp):
@@ -81,7 +82,7 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             computed.append(node)
     for statement in computed:
-        operand, target = _operand(statement.value), statement.targets[0]
+        operand, target = _operand(session, info, statement.value), statement.targets[0]
         if operand is not None and isinstance(target, ast.Name) and target.id in found:
             found.setdefault(operand, f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
     return found
@@ -92,8 +93,14 @@ def is_tensor_only(session: ProgramView, attr: str) -> bool:
     return attr in _TELLING or (attr not in _SHARED and _is_tensor_member(session, attr))
 
 
-def _operand(node: ast.expr) -> str | None:
-    """The single name in `x`, `(x > 0)`, `(2 * x - 1)`: such an expression is a tensor only if the name is one."""
+def _tells(session: ProgramView, node: ast.Attribute) -> bool:
+    """Whether what has the attribute is a tensor. What a comparison gives is no module, and no container."""
+    of_comparison = isinstance(node.value, ast.Compare) and session.torch.knows(f"torch.Tensor.{node.attr}")
+    return of_comparison or is_tensor_only(session, node.attr)
+
+
+def _operand(session: ProgramView, info: FunctionInfo, node: ast.expr) -> str | None:
+    """The single name in `x`, `(x > 0)`, `(2 * x - 1)`, `(x == PAD)`: it is a tensor only if the name is one."""
     if isinstance(node, ast.Name):
         return node.id
     parts: tuple[ast.expr, ...]
@@ -105,8 +112,32 @@ def _operand(node: ast.expr) -> str | None:
         parts = (node.left, *node.comparators)
     else:
         return None
-    names = [_operand(part) for part in parts if not isinstance(part, ast.Constant)]
+    names = [_operand(session, info, part) for part in parts if not _is_number(session, info, part)]
     return names[0] if len(names) == 1 else None
+
+
+def _binds(info: FunctionInfo, name: str) -> bool:
+    """Whether a function has a parameter or variable of that name."""
+    return any(
+        n.arg == name
+        if isinstance(n, ast.arg)
+        else isinstance(n, ast.Name) and n.id == name and n.ctx.__class__ is ast.Store
+        for n in walk(info.node)
+    )
+
+
+def _is_number(session: ProgramView, info: FunctionInfo, node: ast.expr) -> bool:
+    """Is this a number that is written, of the module, or of the object whose method this is?"""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name) if name in info.module.globals and not _binds(info, name):
+            value = session.reading.evaluate_in(info.module, None, node)
+        case ast.Attribute(value=ast.Name(id="self"), attr=attr) if info.owner is not None:
+            value = instance_attribute(session, info.owner, attr) or UNKNOWN
+        case _:
+            return False
+    return isinstance(value, Static) and value.type in ("int", "float")
 
 
 def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
@@ -140,9 +171,9 @@ def _selects_dimensions(index: ast.expr) -> bool:
     )
 
 
-def _compares(name: str, index: ast.expr) -> bool:
+def _compares(session: ProgramView, info: FunctionInfo, name: str, index: ast.expr) -> bool:
     """`x[x < 0]`: what is ordered against a number and indexed by the answer."""
-    return isinstance(index, ast.Compare) and _operand(index) == name
+    return isinstance(index, ast.Compare) and _operand(session, info, index) == name
 
 
 def _is_tensor_member(session: ProgramView, attr: str) -> bool:

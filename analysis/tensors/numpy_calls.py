@@ -15,6 +15,7 @@ from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.torch_facts.draws import kind_drawn
 from graphmend.analysis.torch_facts.measured_numpy import hands_out_number
 
 _ARRAYS = frozenset(
@@ -52,9 +53,9 @@ def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Key
         return STATIC if first is None else operations.result(first, node)
     if last in ("tolist", "item"):
         return Scalar(Evidence("takes a Python value out of an array", node, first.origin if first else None))
-    if hands_out_number(name, len(args), keywords.keys()):
-        origin = Evidence("is drawn while the program runs", node)
-        return Scalar(origin, "int" if last == "randint" else "float")
+    kind = kind_drawn(name, len(args), keywords)
+    if kind is not None and (first is None or hands_out_number(name, len(args), keywords)):
+        return Scalar(Evidence("is drawn while the program runs", node), kind)
     if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
         return _of_numbers(last, args, keywords, node)
     value = operations.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)

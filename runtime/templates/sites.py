@@ -105,8 +105,11 @@ def stored(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | fl
 def result(
     key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float], size: Sequence[int], dtype: torch.dtype
 ) -> torch.Tensor:
-    """The array that a call on the host gives, as a tensor; raises where it is not of the size and dtype said."""
-    array = torch.from_numpy(_found(key).result(tensors, numbers))
+    """What a call on the host gives, a number or an array, as a tensor; raises where an array is not as it was said."""
+    value = _found(key).result(tensors, numbers)
+    if not len(size):
+        return torch.tensor(value, dtype=dtype)
+    array = torch.from_numpy(value)
     if array.shape != torch.Size(size) or array.dtype is not dtype:
         said = f"{dtype} of {tuple(size)}"
         raise RuntimeError(f"{key} gave an array of {array.dtype} of {tuple(array.shape)}, and was said to give {said}")

@@ -12,7 +12,7 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
-from graphmend.transforms.code.expression_text import Code, shortened
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.if_conversion.value_tests import depends
@@ -113,9 +113,23 @@ def _python_names(facts: FunctionFacts, statement: ast.If) -> set[str]:
             other |= reads(value)
             given.setdefault(name, []).append(value)
     found = {name for name, values in given.items() if all(_is_python(facts, value) for value in values)}
+    tested = reads(*_tests(statement))
+    if given_up := {n for n in found & tested - other if _read(facts, statement, n) and _are_none(given[n])}:
+        return given_up
     numbers = {name for name in found if all(_is_number(facts, value) for value in given[name])}
-    found -= other | reads(*_tests(statement))
+    found -= other | tested
     return found if found - numbers else numbers & found
+
+
+def _are_none(values: Sequence[ast.expr]) -> bool:
+    return all(isinstance(value, ast.Constant) and value.value is None for value in values)
+
+
+def _read(facts: FunctionFacts, statement: ast.If, name: str) -> ast.Name | None:
+    """Where a test of a branch reads an attribute of a tensor of that name, which is not None then."""
+    inside = (n for test in _tests(statement) for n in nodes_in(test) if isinstance(n, ast.Attribute))
+    named = (n.value for n in inside if isinstance(n.value, ast.Name) and n.value.id == name)
+    return next((n for n in named if isinstance(facts.value(n), Tensor)), None)
 
 
 def _tests(statement: ast.If) -> list[ast.expr]:
@@ -138,6 +152,8 @@ def _given(statement: ast.stmt) -> dict[str, ast.expr] | None:
 
 def _before(facts: FunctionFacts, statement: ast.stmt, name: str) -> ast.expr:
     """What a name is before a statement: a literal, or what the name says."""
+    if isinstance(statement, ast.If) and (read := _read(facts, statement, name)) is not None:
+        return read
     before = bound_before(facts, statement, name)
     if before is None or not (_is_python(facts, before) or isinstance(facts.value(before), Static)):
         raise NotLateError(f"what `{name}` is before the branch is not known")
@@ -242,6 +258,7 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
     names = {name for leaf in leaves(tree) for name in leaf.values}
     inside = {n for s in behind for n in nodes_in(s)}
     own = {*nodes_in(statement)}
+    tensors = {n for leaf in leaves(tree) for n in leaf.values.values() if isinstance(facts.value(n), Tensor)}
     in_loop = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(statement))
     wholes: dict[ast.expr, list[Part]] = {}
     for node in nodes_in(facts.function):
@@ -249,6 +266,8 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
             raise NotLateError("what is chosen is bound for others, too")
         if not (isinstance(node, ast.Name) and node.id in names) or isinstance(node.ctx, ast.Store):
             continue
+        if tensors and any(node in nodes_in(fork.test) for fork in forks(tree)):
+            continue  # a tensor, of which None is kept as the answer to that test
         if node not in inside:
             if node in own or in_loop or node.lineno > statement.lineno or _is_captured(facts, node):
                 raise NotLateError(f"`{node.id}` is read elsewhere as well")
@@ -265,6 +284,8 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
         parts = [part for other, of in wholes.items() if other in nodes_in(whole) for part in of]
         if not (possible := tuple(_possible(facts, whole, tree, tests))):
             raise NotLateError(f"`{shortened(whole)}` is never reached")
+        if tensors and len(possible) > 1 and any(part.decided is None for part in parts):
+            raise NotLateError(f"`{shortened(whole)}` takes both a tensor and None")
         found.append(Use(whole, tuple(parts), possible))
     if all(use.whole is part.node and part.decided is None for use in found for part in use.parts):
         raise NotLateError("the numbers are only computed with, and can be selected themselves")
@@ -351,32 +372,6 @@ def whole_of(facts: FunctionFacts, node: ast.expr) -> ast.expr:
                 raise NotLateError(f"`{shortened(node)}` is more than used in an expression")
             return whole
         whole = above
-
-
-def inlined(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> str | None:
-    """The text of what a lambda gives for the arguments of a call; None where it is none, or more than an expression of
-    names.
-    """
-    if not isinstance(function, ast.Lambda) or call.keywords or not all(is_plain(a) for a in call.args):
-        return None
-    given, body = function.args, function.body
-    if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or len(given.args) != len(call.args):
-        return None
-    scopes = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
-    if any(isinstance(n, scopes) for n in nodes_in(body)):
-        return None
-    values = {a.arg: v for a, v in zip(given.args, call.args, strict=True)}
-    names = [n for n in nodes_in(body) if isinstance(n, ast.Name)]
-    if function not in nodes_in(facts.function) and any(
-        n.id not in values and n.id in locals_of(facts.function) for n in names
-    ):
-        return None
-    code = Code(facts.source)
-    return f"({code.line(body, {n: code.operand(values[n.id]) for n in names if n.id in values})})"
-
-
-def is_plain(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def _decided(facts: FunctionFacts, node: ast.expr, tree: Tree) -> Decided | None:

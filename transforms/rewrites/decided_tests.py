@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
-from graphmend.analysis.lattice.values import Container
+from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.operations import names as known
@@ -64,9 +64,9 @@ def _evaluated(facts: FunctionFacts, node: ast.expr, values: Mapping[str, ast.ex
 
 
 def _is_something(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is a value never None: a function, a class, a module or a tuple?"""
+    """Is a value never None: a tensor, a function, a class, a module or a tuple?"""
     value = facts.value(node)
     if isinstance(value, ExternalName):
         return value.name.rpartition(".")[0] in known.FUNCTIONAL
-    made = (Function, Class, Instance, ExternalInstance, Container)
+    made = (Tensor, Function, Class, Instance, ExternalInstance, Container)
     return isinstance(node, (ast.Lambda, ast.Tuple)) or isinstance(value, made)

@@ -15,7 +15,7 @@ from graphmend.analysis.interpreter.events import Call, CustomCall
 from graphmend.analysis.interpreter.operations import errors
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import ExternalName, Intrinsic
-from graphmend.analysis.lattice.values import FALSE, STATIC, Tensor, Value, join, marked
+from graphmend.analysis.lattice.values import FALSE, STATIC, Container, Tensor, Value, join, marked
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.custom_operators import by_name
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
@@ -36,6 +36,9 @@ _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context
 
 #: calls its third argument with those behind it, as one node of the graph
 _ON_HOST = "graphmend.runtime.on_host"
+
+#: calls its second argument with those behind it, as one node of the graph, and gives a number as a tensor
+_NUMBER_ON_HOST = "graphmend.runtime.number_on_host"
 
 #: gives its second argument, after a function has stored to it as one node of the graph
 _STORES_ON_HOST = "graphmend.runtime.stores_on_host"
@@ -120,6 +123,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
             return w.apply(args[2], args[3:], keywords, node)
         finally:
             w.silent -= 1
+    if name == _NUMBER_ON_HOST and args:
+        return torch_call(w, "torch.empty", None, (Container("tuple", ()),), {"dtype": args[0]}, node)
     if name == _STORES_ON_HOST and len(args) > 1:
         return args[1]
     if name in _IN_GRAPH:

@@ -132,6 +132,8 @@ def _reduced(event: Call) -> Break | None:
     name = event.callee.rpartition(".")[2]
     over = event.arguments[0]
     element = over.element if isinstance(over, Container) else over if isinstance(over, Tensor) else None
+    if isinstance(over, Container) and over.kind == "dict":
+        element = None  # what is iterated over are its keys
     key = event.answer
     if event.callee in _TRUTHS:
         asked, gb_id = element if element is not None and tensor_in(element) is not None else None, "GB0170"

@@ -120,7 +120,7 @@ def example_inputs():
         assert isinstance(event, Call)
         call = event.callee.removeprefix("builtins.") + "()"
         if event.callee == _POWER:
-            why = evidence(event.arguments[0]) if event.arguments else None
+            why = next((found for a in event.arguments if (found := evidence(a)) is not None), None)
             return Break("GB0059", *why, fill={"call": "pow() of a Tensor"}) if why is not None else None
         if event.callee in _COPIES:
             what = _copied(event.arguments[0]) if event.arguments else None

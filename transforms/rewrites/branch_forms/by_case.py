@@ -33,7 +33,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
-from graphmend.transforms.rewrites.chosen_values import inlined, is_plain
+from graphmend.transforms.rewrites.respelled import inlined, is_plain
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

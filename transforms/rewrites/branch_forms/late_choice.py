@@ -15,7 +15,7 @@ After:
 Legal when:
     a branch on tensors, or a conditional expression, binds names to literals, functions, modules or tuples of them, and
     they are only read behind that in its block; or what is chosen is called at once. What is chosen stays what it is
-    until then. A comparison of literals is decided for each side. Where a branch does more than that, the rest stays in
+    until then. A tensor that its test gives up (`if m.all(): m = None`) is then only read where it is not None. A comparison of literals is decided for each side. Where a branch does more than that, the rest stays in
     it. The choice between the results is mended next.
 
 Differs in:
@@ -54,11 +54,11 @@ from graphmend.transforms.rewrites.chosen_values import (
     check_python,
     chosen,
     forks,
-    inlined,
     leaves,
     uses,
     whole_of,
 )
+from graphmend.transforms.rewrites.respelled import inlined
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -134,7 +134,8 @@ def _output(facts: FunctionFacts, statement: ast.stmt) -> ast.Call | None:
         return None
     if _asks(facts, call) is not None:
         return call
-    return call if is_output(facts, _written(facts, call)) else None
+    written = _written(facts, call)
+    return call if written is not call or is_output(facts, call) else None
 
 
 def _asks(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:

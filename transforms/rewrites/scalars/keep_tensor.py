@@ -69,7 +69,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             return _unpacked(facts, node)
         if (name := qualified(facts, node.func) or "").startswith("math."):
             return _math(facts, node, name.partition(".")[2])
-        if called(facts, node, "builtins.pow") and len(node.args) == 2 and is_tensor(facts, node.args[0]):
+        if called(facts, node, "builtins.pow") and len(node.args) == 2 and any(is_tensor(facts, a) for a in node.args):
             return _power(facts, node)
         return _number(facts, node)
     except NeedsPythonNumberError as error:

@@ -6,11 +6,15 @@ Before:
 After:
     pairs = x[torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device).T.contiguous()]
 
+A number that the generators of Python and NumPy draw (`random.gauss(0, 1)`, `np.random.beta(a, b)`), which breaks the
+graph, is drawn by the graph, as a tensor (`graphmend.runtime.number_on_host`).
+
 Legal when:
-    the call has one of the forms below, with no further arguments.
+    the call has one of the forms below, with no further arguments. Each use of a number that is drawn takes a tensor.
 
 Differs in:
-    what the table says: another order of rounding, or another stream of random numbers.
+    what the table says: another order of rounding. What is drawn stays what it was, but what TorchDynamo draws itself
+    (`random.uniform`, `random.randint`) comes before it.
 """
 
 from __future__ import annotations
@@ -123,7 +127,8 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | 
         return "only a plain sort has another form"
     options = "descending=True, stable=True" if falls else "stable=True"
     rows, among = is_tensor(facts, call.args[0]), facts.value(call.args[0])
-    if not rows and not (isinstance(among, Container) and isinstance(among.element, Tensor)):
+    listed = isinstance(among, Container) and among.kind != "dict" and isinstance(among.element, Tensor)
+    if not rows and not listed:
         return f"`{code.text(call.args[0])}` is not known to hold tensors alone"
     stack = "" if rows else imports.name("torch.stack")
     stacked = code.operand(call.args[0]) if rows else f"{stack}({code.argument(call.args[0])})"
@@ -274,11 +279,8 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     _position,
     _copied,
     drawn_numbers.uniform,
-    drawn_numbers.normal,
-    drawn_numbers.beta,
+    drawn_numbers.number,
     drawn_numbers.permutation,
-    drawn_numbers.place,
-    drawn_numbers.sample,
     _bisected,
     _variable,
     _differences,

@@ -1,4 +1,4 @@
-"""Numbers that Python's generator, or NumPy's, draws: torch draws them instead."""
+"""Numbers that Python's generator, or NumPy's, draws: the graph calls the function that draws them."""
 
 from __future__ import annotations
 
@@ -6,59 +6,123 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import reaching
-from graphmend.transforms.code.expression_text import Code, bracketed
+from graphmend.analysis.torch_facts import draws
+from graphmend.transforms.code.bindings import display_of, reaching
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import called, constant, number_type
+from graphmend.transforms.code.qualified_names import called, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.scalar_uses import ScalarUses
+from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-_OTHER = Difference("random", "the number comes from torch's generator instead of Python's")
-_DRAWN_WIDE = Difference(
-    "dtype", "while compiled the number is a double, which a tensor without dimensions becomes too"
-)
+#: what Dynamo traces of `random` it calls before the graph (torch 2.13)
+_EARLIER = Difference("random", "what TorchDynamo draws itself (`random.uniform`, `random.randint`) is drawn first")
+_WIDE = Difference("dtype", "while compiled the number is a double, which a tensor without dimensions becomes too")
+
+
+_CHOICES = ("random.choice", "random.choices", "random.sample", "numpy.random.choice")
+_LARGEST = 2**62
+
+
+def number(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`random.gauss(mu, sigma)` and its like, as a tensor without dimensions."""
+    call = _draw(facts)
+    if call is None:
+        return None
+    name = qualified(facts, call.func) or ""
+    whole: ast.expr = call
+    if name in _CHOICES:
+        kind, whole = _chosen(facts, call, name)
+        if kind is None:
+            return "what is drawn is not known to be one of a list of numbers of one type"
+    else:
+        kind = draws.kind_drawn(name, len(call.args), [k.arg or "" for k in call.keywords])
+        if kind is None or not _are_numbers(facts, call):
+            return "only one number that is drawn with numbers has another form"
+    if effects(facts, *call.args, *(k.value for k in call.keywords)):
+        return "what the number is drawn with does more than compute"
+    uses = ScalarUses(facts, f"{kind}64", rewrites=True)
+    uses.follow(whole)
+    if uses.also or uses.counterparts:
+        return "the number stays one of Python's"
+    given = [code.argument(a) for a in call.args]
+    given += [f"{k.arg}={code.text(k.value)}" for k in call.keywords]
+    host, dtype = imports.name("graphmend.runtime.number_on_host", "graphmend.runtime"), imports.name(f"torch.{kind}64")
+    text = ", ".join([code.text(call.func), *given])
+    if whole is not call:  # the first of one that is drawn
+        later = imports.name("graphmend.runtime.later", "graphmend.runtime")
+        text = f"{imports.name('operator.getitem', 'operator')}, {later}({text}), 0"
+    return whole, f"{host}({dtype}, {text})", [*([_EARLIER] if name.startswith("random.") else []), *uses.differences]
+
+
+def _draw(facts: FunctionFacts) -> ast.Call | None:
+    """The call that draws a number that the finding is about, or where a name in it was bound."""
+    names = (*draws.NAMES, *_CHOICES)
+    inside = nodes_in(facts.node.slice if isinstance(facts.node, ast.Subscript) else facts.node)
+    read = [n for n in inside if isinstance(n, ast.expr)]
+    bound = [reaching(facts, n) if isinstance(n, ast.Name) else n for n in read]
+    calls = [found for value in bound if value is not None and (found := called(facts, value, *names))]
+    if isinstance(facts.node, ast.Subscript) and not calls:
+        calls = [found for found in (called(facts, facts.node.value, *names),) if found]
+    return calls[0] if calls else None
+
+
+def _are_numbers(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Are the arguments numbers that are known while tracing, and not too large for what is drawn with them?"""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    large = any(isinstance(n := constant(a), int) and abs(n) >= _LARGEST for a in given)
+    return not large and all(k.arg for k in call.keywords) and all(number_type(facts, a) for a in given)
+
+
+def _chosen(facts: FunctionFacts, call: ast.Call, name: str) -> tuple[str | None, ast.expr]:
+    """The type of the number that is chosen, None where it is not one of a list of numbers; the expression it is."""
+    options = {k.arg: k.value for k in call.keywords}
+    listed = [constant(e) for e in _elements(facts, call.args[0])] if call.args else []
+    kinds = {type(e).__name__ if isinstance(e, (int, float)) and abs(e) < _LARGEST else "" for e in listed}
+    whole: ast.expr = call
+    if name in ("random.choices", "random.sample"):
+        several = options.pop("k", call.args[-1] if len(call.args) > 1 and name == "random.sample" else None)
+        above = facts.parent(call)
+        if not isinstance(above, ast.Subscript) or constant(above.slice) != 0 or not isinstance(above.ctx, ast.Load):
+            return None, call
+        if several is not None and constant(several) != 1:
+            return None, call
+        whole = above
+    if name == "numpy.random.choice" and len(call.args) == 1 and number_type(facts, call.args[0]) == "int":
+        kinds = {"int"}
+    weights = [constant(e) for w in ("weights", "p") if w in options for e in _elements(facts, options.pop(w))]
+    weighed = all(isinstance(w, (int, float)) for w in weights)
+    if options or len(call.args) > (2 if name == "random.sample" else 1) or not weighed or len(kinds) != 1:
+        return None, whole
+    (kind,) = kinds
+    return (kind if kind in ("int", "float") else None), whole
+
+
+def _elements(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
+    """The elements of a list that is written out; one that is no constant where it is not."""
+    display = display_of(facts, node)
+    return display.elts if isinstance(display, (ast.List, ast.Tuple)) else [node]
 
 
 def uniform(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows; in a test torch has to draw."""
-    names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
+    """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows, where no test asks for it."""
     inside = next(
-        (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
+        (c for n in nodes_in(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, "random.random"))), None
     )
-    if inside is None and isinstance(facts.node, ast.Compare):
-        read = [reaching(facts, n) for n in (facts.node.left, *facts.node.comparators) if isinstance(n, ast.Name)]
-        inside = next((c for value in read if value is not None and (c := called(facts, value, *names))), None)
-    if inside is None:
+    if inside is None or not isinstance(inside.func, ast.Attribute):
         return None
     above = facts.parent(inside)
-    tested = _is_tested(facts, inside)
-    if isinstance(above, ast.Assign):
-        tested = _is_compared_alone(facts, above, inside)
-    if not tested and _is_branched_on(facts):
-        return "the number is branched on later, which breaks the graph whoever draws it"
-    limits = [constant(a) for a in inside.args]
-    unit = limits in ([], [0, 1], [0.0, 1.0]) and not inside.keywords
-    if tested:
-        if not unit:
-            return "only numbers between 0 and 1 are drawn by torch"
-        return (
-            inside,
-            f"{imports.name('torch.rand')}(())",
-            [_OTHER],
-        )
-    if called(facts, inside, "random.random") and isinstance(inside.func, ast.Attribute):
-        return (
-            inside,
-            f"{code.text(inside.func.value)}.uniform(0.0, 1.0)",
-            [Difference("random", "while compiled other random numbers are drawn"), _DRAWN_WIDE],
-        )
-    return None
+    tested = _is_compared_alone(facts, above, inside) if isinstance(above, ast.Assign) else _is_tested(facts, inside)
+    if tested or _is_branched_on(facts):
+        return None
+    drawn = Difference("random", "while compiled other random numbers are drawn")
+    return inside, f"{code.text(inside.func.value)}.uniform(0.0, 1.0)", [drawn, _WIDE]
 
 
 def _is_compared_alone(facts: FunctionFacts, statement: ast.Assign, value: ast.expr) -> bool:
@@ -100,88 +164,17 @@ def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
     return False
 
 
-_PARAMETERS = {"mu": "mean", "loc": "mean", "sigma": "deviation", "scale": "deviation"}
-_NORMAL = ("random.gauss", "random.normalvariate", "numpy.random.normal", "numpy.random.randn")
-
-
-def normal(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """`random.gauss(mu, sigma)`, as a tensor without dimensions."""
-    call = called(facts, asked(facts), *_NORMAL)
-    if call is None:
-        return None
-    given = dict(zip(("mean", "deviation"), call.args, strict=False))
-    given |= {_PARAMETERS[k.arg]: k.value for k in call.keywords if k.arg in _PARAMETERS}
-    plain = called(facts, call, "numpy.random.randn") is not None
-    if len(given) != len(call.args) + len(call.keywords) or (plain and given):
-        return "only one number is drawn by torch"
-    if effects(facts, *given.values()):
-        return "what the number is drawn with does more than compute"
-    uses = ScalarUses(facts, "float64")
-    uses.follow(call)
-    text = f"{imports.name('torch.randn')}((), dtype={imports.name('torch.float64')})"
-    for what, sign, neutral in (("deviation", "*", 1.0), ("mean", "+", 0.0)):
-        if what in given and constant(given[what]) != neutral:
-            text = f"{text} {sign} {code.operand(given[what])}"
-    return call, bracketed(text), [_OTHER, *uses.differences]
-
-
-def beta(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """`np.random.beta(a, b)`, as a tensor without dimensions."""
-    call = called(facts, asked(facts), "numpy.random.beta", "random.betavariate")
-    if call is None:
-        return None
-    if len(call.args) != 2 or call.keywords or not all(number_type(facts, a) for a in call.args):
-        return "only one number is drawn by torch"
-    uses = ScalarUses(facts, "float32")
-    uses.follow(call)
-    made = f"{imports.name('torch.distributions.Beta')}({', '.join(map(code.argument, call.args))})"
-    return call, f"{made}.sample()", [_OTHER, *uses.differences]
-
-
-_WHOLE = ("random.randint", "random.randrange", "numpy.random.randint")
-_EMPTY = Difference("exception", "a range without numbers raises another exception")
-
-
-def place(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """`random.randint(a, b)` and its like, where what is drawn is an index or a bound, as a 0-d tensor."""
-    inside = nodes_in(facts.node.slice if isinstance(facts.node, ast.Subscript) else facts.node)
-    bound = (reaching(facts, n) if isinstance(n, ast.Name) else n for n in inside if isinstance(n, ast.expr))
-    call = next((c for value in bound if value is not None and (c := called(facts, value, *_WHOLE))), None)
-    if call is None:
-        return None
-    large = any(isinstance(n := constant(a), int) and abs(n) >= 2**62 for a in call.args)
-    if large or not 1 <= len(call.args) <= 2 or call.keywords or any(number_type(facts, a) != "int" for a in call.args):
-        return "only one number of a range is drawn by torch"
-    uses = ScalarUses(facts, "int64", rewrites=True)
-    uses.follow(call)
-    if uses.also or uses.counterparts:
-        return "the number stays one of Python's"
-    first, *more = call.args
-    last = more[0] if more else first
-    end = code.argument(last)
-    if called(facts, call, "random.randint"):  # its end is one of them
-        known = constant(last)
-        end = str(known + 1) if isinstance(known, int) else f"{code.operand(last)} + 1"
-    begin = f"{code.argument(first)}, " if more else ""
-    return call, f"{imports.name('torch.randint')}({begin}{end}, ())", [_OTHER, _EMPTY, *uses.differences]
-
-
-_NEGATIVE = Difference("exception", "a number below zero raises")
-_AS_TENSOR = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.LongTensor")
-
-
 def permutation(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """`np.random.permutation(n)`, by the order of drawn numbers: Inductor 2.13 fails at `x[torch.randperm(n)]`."""
+    """`np.random.permutation(n)`, an array of n whole numbers."""
     call = called(facts, asked(facts), "numpy.random.permutation")
     if call is None:
         return None
     if len(call.args) != 1 or call.keywords or number_type(facts, call.args[0]) != "int":
-        return "only the places from 0 to a number are drawn by torch"
-    text = f"{imports.name('torch.rand')}({code.argument(call.args[0])}).argsort()"
-    parent, differs = facts.parent(call), [_OTHER, _NEGATIVE]
-    if isinstance(parent, ast.Call) and called(facts, parent, *_AS_TENSOR) and parent.args == [call]:
-        return (parent, text, differs) if not parent.keywords else (call, text, differs)
-    return call, f"{text}.numpy()", differs
+        return "only the places from 0 to a number have a size that is known"
+    if not repeatable(facts, call.args[0]):
+        return f"`{code.text(call.args[0])}` would be evaluated twice"
+    host, size = imports.name("graphmend.runtime.on_host", "graphmend.runtime"), code.argument(call.args[0])
+    return call, f"{host}({size}, {imports.name('torch.int64')}, {code.text(call.func)}, {size})", []
 
 
 @answers("order")
@@ -191,45 +184,3 @@ def _is_branched_on(facts: FunctionFacts) -> bool:
     names = {n.id for target in targets for n in nodes_in(target) if isinstance(n, ast.Name)}
     tests = [n.test for n in nodes_in(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
     return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in nodes_in(test))
-
-
-def sample(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
-    """One element of a list of numbers by `random.choice(xs)` or `random.sample(xs, 1)[0]`."""
-    call = asked(facts)
-    node: ast.expr | None = called(facts, call, "random.choice", "random.sample", "random.choices")
-    if node is None or not isinstance(node, ast.Call):
-        return None
-    values = node.args[0]
-    whole: ast.expr = node
-    weights: ast.expr | None = None
-    if not called(facts, node, "random.choice"):
-        parent = facts.parent(node)
-        several = called(facts, node, "random.choices")
-        options = {k.arg: k.value for k in node.keywords}
-        weights = options.pop("weights", None) if several else None
-        if options or (several and len(node.args) != 1):
-            return "only one element that is drawn has another form"
-        if (
-            (not several and (len(node.args) != 2 or constant(node.args[1]) != 1))
-            or not isinstance(parent, ast.Subscript)
-            or constant(parent.slice) != 0
-        ):
-            return "only one element that is drawn has another form"
-        whole = parent
-    if not isinstance(values, (ast.List, ast.Tuple)) or not all(
-        isinstance(constant(e), (int, float)) for e in values.elts
-    ):
-        return "what is drawn from is no list of numbers"
-    assert isinstance(node.func, ast.Attribute)
-    uses = ScalarUses(facts, "int64")
-    uses.follow(whole)
-    tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
-    place = f"{drawn}({len(values.elts)}, (1,))"
-    if weights is not None:
-        given = [constant(e) for e in weights.elts] if isinstance(weights, (ast.List, ast.Tuple)) else []
-        if len(given) != len(values.elts) or not all(isinstance(w, (int, float)) and w > 0 for w in given):
-            return "the weights are no list of as many positive numbers"
-        as_double = f"{tensor}({code.argument(weights)}, dtype={imports.name('torch.float64')})"
-        place = f"{imports.name('torch.multinomial')}({as_double}, 1)"
-    text = f"{tensor}({code.argument(values)})[{place}].squeeze(0)"
-    return whole, text, [_OTHER, *uses.differences]
