@@ -15,8 +15,9 @@ After:
 Legal when:
     a branch on tensors, or a conditional expression, binds names to literals, functions, modules or tuples of them, and
     they are only read behind that in its block; or what is chosen is called at once. What is chosen stays what it is
-    until then. A tensor that its test gives up (`if m.all(): m = None`) is then only read where it is not None. A comparison of literals is decided for each side. Where a branch does more than that, the rest stays in
-    it. The choice between the results is mended next.
+    until then. A tensor that its test gives up (`if m.all(): m = None`) is then only read where it is not None. A
+    comparison of literals is decided for each side. Where a branch does more than that, the rest stays in it. The
+    choice between the results is mended next.
 
 Differs in:
     nothing: the same values are used in the same order. It is written for the mends of branches and of conditional
