@@ -22,7 +22,7 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.classes import is_module_class
-from graphmend.analysis.tensors import layers, operations
+from graphmend.analysis.tensors import distributions, layers, operations
 from graphmend.analysis.tensors.equations import einsum_rank
 from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.marks import with_marks
@@ -216,6 +216,8 @@ def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node:
             return Container("list", of=operations.result(None, node, "makes Tensors"))
         if last == "forward":
             return UNKNOWN
+    if (tensor := distributions.given(name, node)) is not None:
+        return tensor
     if name.endswith("Tensor") and last != "Tensor":
         return operations.result(None, node, "makes a Tensor")
     if name.startswith("torch.Tensor."):

@@ -46,6 +46,7 @@ from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.syntax.nodes import names_in
+from graphmend.analysis.tensors import distributions
 from graphmend.analysis.tensors.operations import result
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
 from graphmend.analysis.torch_facts.members import ATTRIBUTES, NO_SUCH
@@ -85,7 +86,7 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         known = ATTRIBUTES.get(value.cls)
         if known is not None and name not in known and isinstance(node, ast.expr) and not name.startswith("_"):
             w.emit(Error, node, NO_SUCH[value.cls], f"{value.cls} has no `{name}`")
-        return _object_member(value, name, node)
+        return distributions.attribute(value, name, node) or _object_member(value, name, node)
     if isinstance(value, Class):
         return _class_member(w, value, name, node)
     if isinstance(value, Super):
