@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.evidence import DeclaredEvidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
@@ -24,6 +25,8 @@ _SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) |
     "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
 })  # fmt: skip
 _TELLING = frozenset({"shape", "ndim"})
+#: methods of modules and of tensors, which no array, number or text has
+_CONVERTS = frozenset({"to", "cuda", "cpu", "float", "half", "double", "bfloat16"})
 
 
 def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | None:
@@ -50,6 +53,19 @@ def is_flag(session: ProgramView, info: FunctionInfo, name: str) -> bool:
         info.uses = _uses(session, info)
     return name not in info.uses
 
+
+#: layers whose first argument is a tensor and nothing else
+_LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Linear LazyLinear Embedding EmbeddingBag Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
+        "LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d "
+        "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout ReLU ReLU6 LeakyReLU PReLU ELU SELU GELU SiLU Mish Tanh "
+        "Sigmoid Softplus Softmax LogSoftmax Hardtanh Hardswish MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d "
+        "AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool2d Upsample PixelShuffle Flatten Unfold "
+        "MultiheadAttention"
+    ).split()
+)
 
 _SAYS_SOMETHING = frozenset({ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Assign})
 
@@ -94,9 +110,9 @@ def is_tensor_only(session: ProgramView, attr: str) -> bool:
 
 
 def _tells(session: ProgramView, node: ast.Attribute) -> bool:
-    """Whether what has the attribute is a tensor. What a comparison gives is no module, and no container."""
-    of_comparison = isinstance(node.value, ast.Compare) and session.torch.knows(f"torch.Tensor.{node.attr}")
-    return of_comparison or is_tensor_only(session, node.attr)
+    """Whether what has the attribute is a tensor. What is computed, as by a comparison, is no module."""
+    of_computed = node.attr in _CONVERTS and isinstance(node.value, (ast.Compare, ast.UnaryOp, ast.BinOp))
+    return of_computed or is_tensor_only(session, node.attr)
 
 
 def _operand(session: ProgramView, info: FunctionInfo, node: ast.expr) -> str | None:
@@ -141,10 +157,13 @@ def _is_number(session: ProgramView, info: FunctionInfo, node: ast.expr) -> bool
 
 
 def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
-    """The names that a call of torch, or of a method that only tensors have, passes for parameters that take tensors
-    only.
+    """The names that a call of torch, of a method that only tensors have, or of a layer of the object, passes for
+    parameters that take tensors only.
     """
     if not any(isinstance(argument, ast.Name) for argument in call.args):
+        return
+    if _is_own_layer(session, info, call.func):
+        yield from (a.id for a in call.args[:1] if isinstance(a, ast.Name))
         return
     callee = info.module.qualified(call.func)
     function = call.func
@@ -162,6 +181,15 @@ def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) 
         takes_tensors = all(len(o.positional) > i and o.positional[i] in o.tensors_only for o in overloads)
         if isinstance(argument, ast.Name) and overloads and takes_tensors:
             yield argument.id
+
+
+def _is_own_layer(session: ProgramView, info: FunctionInfo, function: ast.expr) -> bool:
+    """Is this one of torch's layers that take one tensor, which the object holds whose method this is?"""
+    match function:
+        case ast.Attribute(value=ast.Name(id="self"), attr=attr) if info.owner is not None:
+            value = instance_attribute(session, info.owner, attr)
+            return isinstance(value, ExternalInstance) and value.cls in _LAYERS
+    return False
 
 
 def _selects_dimensions(index: ast.expr) -> bool:
