@@ -150,9 +150,11 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
             attempt.needs(raising(graph), _RAISES)
             try:
                 attempt.recovery = Recovery(graph, functools.partial(_failed, attempt, frozenset(bound)))
-            except Unrecoverable as reason:
-                attempt.needs(bound, str(reason))
-                raise
+            except Exception as error:
+                known = isinstance(error, Unrecoverable)
+                reason = str(error) if known else f"what the graph leaves behind is not understood ({error})"
+                attempt.needs(bound, reason)
+                raise Unrecoverable(reason) from error
         with at_work(attempt, ahead=bool(bound)):
             compiled = original(self, graph, inputs)
         return attempt.recovery.around(compiled) if bound else compiled

@@ -22,6 +22,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from .. import mechanism
+from ..storages import storage
 from ..templates.sites import held, make
 from .assumptions import Assumptions
 from .fallback import Failed
@@ -226,13 +227,8 @@ def _written_into(node: Node) -> Iterable[Node]:
 
 def _storages(node: Node) -> set[int]:
     """What holds the elements of a node's tensors; views of a tensor have its own."""
-    leaves = pytree.tree_leaves(_value(node))
-    return {each.untyped_storage()._cdata for each in leaves if type(each) is FakeTensor and _is_dense(each)}
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Has it a storage?"""
-    return tensor.layout is torch.strided
+    leaves = (each for each in pytree.tree_leaves(_value(node)) if type(each) is FakeTensor)
+    return {known for each in leaves if (known := storage(each)) is not None}
 
 
 def _check(node: Node) -> None:

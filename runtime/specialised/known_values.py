@@ -38,7 +38,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..captures.attempt import Plan, current, varied
 from ..captures.numbers import pending, symbols
-from .replay import Replay, Unknown, given, replay
+from .replay import Replay, given, replay
 
 #: opcodes that branch on a value and drop it, by Python version
 _POPS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE")
@@ -191,8 +191,8 @@ def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
         return None
     try:
         found = replay(node)
-    except Unknown as unknown:
-        _log.debug("%s is not known: %s", node, unknown)
+    except Exception as error:  # `Unknown`, or a graph that is not understood, which must not end the program
+        _log.debug("%s is not known: %s: %s", node, type(error).__name__, error)
         return None
     if not wanted(found.value):
         return None

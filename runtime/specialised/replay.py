@@ -32,6 +32,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guardin
 from torch.fx.node import map_arg
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from ..storages import storage
+
 #: elements of an input; a comparison of so many costs less than the call that it stands before
 LARGEST = 4096
 #: operations; as many are run for each value that is asked for
@@ -166,8 +168,8 @@ def written(node: Node) -> list[Node]:
 
 def _memory(node: Node) -> set[int]:
     """The storage of a node's tensor, which Dynamo's stand-ins share where the tensors do."""
-    value = node.meta.get("example_value")
-    return {value.untyped_storage()._cdata} if isinstance(value, torch.Tensor) else set()
+    known = storage(node.meta.get("example_value"))
+    return set() if known is None else {known}
 
 
 def _version(node: Node) -> int:

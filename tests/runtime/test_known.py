@@ -273,6 +273,22 @@ def test_what_the_inputs_do_not_decide_breaks_as_before(test: Callable[..., Any]
     assert graphs(function, (torch.randn(8), SIZES[0])) == [2]
 
 
+def test_tensors_of_vmap_have_no_storage_to_ask_for() -> None:
+    def function(x: Any, lengths: Any) -> Any:
+        places = torch.arange(4)
+        mask = torch.vmap(lambda row: torch.vmap(lambda column: _written(lengths, row) > column)(places))(
+            torch.arange(lengths.shape[0])
+        )
+        return x * 2 if mask.any() else x - 1
+
+    graphs(function, (torch.randn(8), torch.tensor([2, 3])), (torch.randn(8), torch.tensor([1, 4])))
+
+
+def _written(lengths: Any, row: Any) -> Any:
+    """The length of a row, plus 1, by a write under `torch.vmap`."""
+    return lengths[row].clone().add_(1)
+
+
 def test_inductor_takes_it() -> None:
     one, other = ((torch.randn(32), value) for value in GRIDS)
     graphs(grids, one, other, backend="inductor")
