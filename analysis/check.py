@@ -67,13 +67,17 @@ class Result:
         return facts
 
     def _has_others(self, info: FunctionInfo | None) -> bool:
-        """May other files call a function, with what nothing here says? A root is judged by what its kind is given."""
+        """May other files call a function, with what nothing here says? A root is judged by what its kind is given. A
+        private method may be called by a subclass elsewhere, and a function in a function by whoever gets it.
+        """
         assert self._again is not None
-        while info is not None and info.outer is not None and info not in self._roots:
-            info = info.outer
-        if info is None or info in self._roots:
+        outer = info
+        while outer is not None and outer not in self._roots:
+            outer = outer.outer
+        if info is None or outer is not None:
             return False
-        return info.module is not self._again[2] or not info.name.startswith("_")
+        is_private = info.outer is None and info.owner is None and info.name.startswith("_")
+        return info.module is not self._again[2] or not is_private
 
     def _facts(self, finding: Finding, callers: Callers | _Others) -> FunctionFacts | None:
         place = self._places.get((finding.path, finding.key))

@@ -23,6 +23,7 @@ from torch._dynamo.variables.base import AttributeMutationExisting, ValueMutatio
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 from torch.utils._pytree import tree_leaves
 
+from .storages import storage, written
 from .torch_version import version
 
 _BODIES = ("autograd.Function",) if version() >= (2, 12) else ()
@@ -140,6 +141,17 @@ def check_raising(tx: Any) -> None:
         given = argument is not None and isinstance(argument.source, LocalSource)
         if given and isinstance(value, torch.Tensor) and not value.is_inference() and value._version:
             raise Uncapturable("the region changes what it was given, and the call may raise")
+
+
+def check_writes(tx: Any) -> None:
+    """Raises for a call whose exception would lose what the region has written to memory that it did not make itself:
+    AOTAutograd copies it back when the graph has run.
+    """
+    nodes = tx.output.root_tracer.graph.nodes
+    given = {storage(node.meta.get("example_value")) for node in nodes if node.op == "placeholder"} - {None}
+    for node in nodes:
+        if any(storage(each.meta.get("example_value")) in given for each in written(node)):
+            raise Uncapturable("the region writes to memory that it was given, and the call may raise")
 
 
 def check_function(tx: Any, function: Any, kwargs: dict[str, Any]) -> None:

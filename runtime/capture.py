@@ -46,6 +46,7 @@ from .capturability import (
     check_function,
     check_raising,
     check_unchanged,
+    check_writes,
 )
 from .deferred import Later
 from .templates import sites
@@ -66,6 +67,7 @@ def capture(context: Any) -> None:
         size = names.get("size")
         if isinstance(size, TupleVariable) and not size.items:
             check_raising(tx)  # for `number_on_host`
+            check_writes(tx)
         break_if_tracing_fails(tx)
     except TorchDynamoException:
         raise  # Dynamo's own signals
@@ -213,7 +215,10 @@ class _Reader:
             return Constant(variable.as_python_constant())
         value = self.behind(variable.source)
         owner = getattr(value, "__self__", None)
-        if owner is None or isinstance(owner, types.ModuleType):
+        is_of_module = isinstance(variable.source, AttrSource) and isinstance(
+            self.behind(variable.source.base), types.ModuleType
+        )
+        if owner is None or isinstance(owner, types.ModuleType) or is_of_module:
             return Constant(self.same(variable.source, value))
         if not isinstance(variable.source, AttrSource):
             raise Uncapturable("a bound method that is not looked up where it is called")

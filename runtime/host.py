@@ -51,7 +51,7 @@ def number_on_host(dtype: torch.dtype, function: Callable[..., Any], /, *args: A
 
         comptime(mechanism.capture)  # binds `site`, `tensors` and `numbers` in this frame
     if site is None:
-        return torch.tensor(function(*args, **kwargs), dtype=dtype)
+        return torch.tensor(function(*args, **kwargs), dtype=dtype, device="cpu")
     given = tensors or (torch.empty(0, device="cpu"),)
     made: torch.Tensor = mechanism.host_operator(site, given, numbers, size, dtype)
     return made

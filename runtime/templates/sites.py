@@ -108,7 +108,7 @@ def result(
     """What a call on the host gives, a number or an array, as a tensor; raises where an array is not as it was said."""
     value = _found(key).result(tensors, numbers)
     if not len(size):
-        return torch.tensor(value, dtype=dtype)
+        return torch.tensor(value, dtype=dtype, device="cpu")
     array = torch.from_numpy(value)
     if array.shape != torch.Size(size) or array.dtype is not dtype:
         said = f"{dtype} of {tuple(size)}"

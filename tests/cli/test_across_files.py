@@ -407,3 +407,54 @@ def test_others_may_call_a_public_function_with_what_is_no_tensor(run: Run, fold
     assert "    if flag:\n        return x * 2\n" in mended, "it would raise for False"
     run("check", "--fix", "--unsafe-fixes", ".")
     assert "torch.where(flag, x * 2, x + 1)" in (folder / "own.py").read_text()
+
+
+REACHABLE = {
+    "dunder": """
+class Gate:
+    def __call__(self, x, on):
+        if on:
+            return x + 1
+        return x * 2
+
+
+gate = Gate()
+""",
+    "private_method": """
+class Base:
+    def _pick(self, x, on):
+        if on:
+            return x + 1
+        return x * 2
+
+
+def gate(x, on):
+    return Base()._pick(x, on)
+""",
+    "handed_out": """
+def _make():
+    def gate(x, on):
+        if on:
+            return x + 1
+        return x * 2
+
+    return gate
+
+
+gate = _make()
+""",
+}
+CALLS = """
+
+@torch.compile
+def f(x: torch.Tensor):
+    return gate(x, x.sum() > 0)
+"""
+
+
+@pytest.mark.parametrize("name", REACHABLE)
+def test_what_others_can_get_at_may_be_called_by_them(run: Run, folder: Path, name: str) -> None:
+    text = f"import torch\n{REACHABLE[name]}{CALLS}"
+    (folder / "own.py").write_text(text)
+    run("check", "--fix", ".")
+    assert (folder / "own.py").read_text() == text

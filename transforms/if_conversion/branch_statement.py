@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.if_conversion.value_tests import depends
 
 if TYPE_CHECKING:
@@ -82,3 +83,21 @@ def is_detached(node: ast.expr | None) -> bool:
 
 def _inside(facts: FunctionFacts, test: ast.expr) -> bool:
     return facts.node is test or facts.node in (*nodes_in(test),) or isinstance(facts.node, ast.stmt)
+
+
+def given_up(facts: FunctionFacts, statement: ast.If) -> str | None:
+    """What one side binds to something that is no tensor, and a test of the other side reads: both are evaluated."""
+    for branch in (n for n in nodes_in(statement) if isinstance(n, ast.If)):
+        bound: set[str] = set()
+        for node in (n for s in branch.body for n in nodes_in(s)):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+                above = facts.parent(node)
+                value = above.value if isinstance(above, (ast.Assign, ast.AugAssign, ast.AnnAssign)) else None
+                if value is None or not is_tensor(facts, value):
+                    bound.add(node.id if isinstance(node, ast.Name) else node.attr)
+        tests = [n.test for s in branch.orelse for n in nodes_in(s) if isinstance(n, ast.If)] if bound else []
+        for read in (n for test in tests for n in nodes_in(test)):
+            name = read.id if isinstance(read, ast.Name) else read.attr if isinstance(read, ast.Attribute) else None
+            if name in bound:
+                return name
+    return None

@@ -7,6 +7,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.driver.frameworks import PLAIN_VALUES
 from graphmend.analysis.interpreter.events import Error, Operation
 from graphmend.analysis.interpreter.operations import autograd_functions
 from graphmend.analysis.interpreter.operations.loads import loaded
@@ -234,10 +235,13 @@ def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
         return autograd_functions.method_of(value, method)
     if method is not None:
         return Function(method, bound=value if method.is_classmethod else None)
+    bases = outside_bases(w.session, value.info)
+    if name in value.info.names and "enum.Enum" in bases and not PLAIN_VALUES.intersection(bases):
+        return STATIC  # a member is no number, also where its value is one
     found = instance_attribute(w.session, value.info, name)
     if found is not None:
         return found
-    for base in outside_bases(w.session, value.info):
+    for base in bases:
         if base.startswith("torch.autograd.") and name == "apply":
             return autograd_functions.apply_of(value)
         if base.startswith("enum."):

@@ -48,7 +48,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.if_conversion.branch_statement import may_return, returns
+from graphmend.transforms.if_conversion.branch_statement import given_up, may_return, returns
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
@@ -82,6 +82,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     old = [statement, *(behind if leaves_partly else [])]
     if not replaceable(facts, old) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
+    if (name := given_up(facts, statement)) is not None:
+        return refuse(NAME, f"`{name}` may be no tensor any more where the next test would ask it")
     imports = Imports(facts)
     turns = _Turns(facts, Predicates(facts, imports))
     try:

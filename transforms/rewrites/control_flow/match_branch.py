@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar
@@ -38,9 +39,10 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.qualified_names import is_tensor
+from graphmend.transforms.code.qualified_names import is_tensor, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class _NotComparedError(Exception):
     """A pattern that does more than compare; the message says which."""
 
 
-@asks("names")
+@asks("effects", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Match)), None)
     if chosen is None or any(n is facts.node for case in chosen.cases for s in case.body for n in nodes_in(s)):
@@ -68,7 +70,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not replaceable(facts, [chosen]) or not begins_line(facts.source, chosen):
         return refuse(NAME, "the statement shares its line with another one")
     code = Code(facts.source)
-    asked = _Asked(facts, code, isinstance(subject, ast.Tuple))
+    asked = _Asked(facts, code, subject, [case.guard for case in chosen.cases if case.guard is not None])
     try:
         for part in parts:
             asked.name(part)
@@ -94,8 +96,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 class _Asked:
     """What the cases of a `match` ask of its subject, or of the parts of a tuple."""
 
-    def __init__(self, facts: FunctionFacts, code: Code, is_tuple: bool) -> None:
-        self._facts, self._code, self._is_tuple = facts, code, is_tuple
+    def __init__(self, facts: FunctionFacts, code: Code, subject: ast.expr, guards: Iterable[ast.expr]) -> None:
+        self._facts, self._code, self._is_tuple = facts, code, isinstance(subject, ast.Tuple)
+        self._copies = self._is_tuple or bool(effects(facts, *guards))  # what may bind the subject's name anew
         self._names: list[str] = []
         self._are_truths: list[bool] = []
         self.lines: list[str] = []
@@ -106,7 +109,7 @@ class _Asked:
             raise _NotComparedError(f"how many subjects `{ast.unparse(part)}` are is not known")
         value = self._facts.value(part)
         self._are_truths.append(isinstance(value, Scalar) and value.type == "bool")
-        if isinstance(part, ast.Name):
+        if isinstance(part, ast.Name) and not self._copies:
             self._names.append(part.id)
             return
         self._names.append(fresh(self._facts, "subject", self._names))
@@ -157,6 +160,8 @@ class _Asked:
             case ast.MatchAs(pattern=ast.pattern() as inner):
                 return self._compared(name, inner)
             case ast.MatchValue(value=value):
+                if not isinstance(value, ast.Constant) and number_type(self._facts, value) is None:
+                    raise _NotComparedError(f"`{ast.unparse(value)}` is not known to be a number")
                 return [f"{name} == {self._code.operand(value)}"]
             case ast.MatchSingleton(value=bool(truth)) if self._are_truths[self._names.index(name)]:
                 return [name if truth else f"not {name}"]

@@ -201,6 +201,8 @@ class _Emitting:
             self._compute([asked, *(n for n in call.args[1:] if not isinstance(n, ast.Lambda))])
             return self.predicates.code.text(call, {asked: f"{condition} & {self.predicates.operand(asked)}"})
         call = _written(self.facts, call)
+        if not is_output(self.facts, call):
+            self._compute([call.func])  # looked up whether the branch is taken or not
         if attributed(self.facts, call):
             if not attributed_inside(self.finding, self.facts, call):
                 raise NotATensorError(ATTRIBUTED.says)

@@ -14,7 +14,7 @@ Legal when:
 
 Differs in:
     what the table says: another order of rounding. What is drawn stays what it was, but what TorchDynamo draws itself
-    (`random.uniform`, `random.randint`) comes before it.
+    (`random.uniform`, `random.randint`) comes before it, and activation checkpointing draws it again for backward.
 """
 
 from __future__ import annotations

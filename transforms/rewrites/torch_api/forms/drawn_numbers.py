@@ -13,6 +13,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.scalar_uses import ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 
 #: what Dynamo traces of `random` it calls before the graph (torch 2.13)
 _EARLIER = Difference("random", "what TorchDynamo draws itself (`random.uniform`, `random.randint`) is drawn first")
+_AGAIN = Difference(
+    "gradients", "under activation checkpointing backward takes the number that is drawn when it computes again"
+)
 _WIDE = Difference("dtype", "while compiled the number is a double, which a tensor without dimensions becomes too")
 
 
-_CHOICES = ("random.choice", "random.choices", "random.sample", "numpy.random.choice")
+_CHOICES = ("random.choice", "random.choices", "random.sample")
 _LARGEST = 2**62
 
 
@@ -58,7 +62,9 @@ def number(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
     if whole is not call:  # the first of one that is drawn
         later = imports.name("graphmend.runtime.later", "graphmend.runtime")
         text = f"{imports.name('operator.getitem', 'operator')}, {later}({text}), 0"
-    return whole, f"{host}({dtype}, {text})", [*([_EARLIER] if name.startswith("random.") else []), *uses.differences]
+    differences = [_EARLIER] if name.startswith("random.") else []
+    differences += [_AGAIN] if recorded(facts, facts.statement) else []
+    return whole, f"{host}({dtype}, {text})", [*differences, *uses.differences]
 
 
 def _draw(facts: FunctionFacts) -> ast.Call | None:
@@ -94,9 +100,7 @@ def _chosen(facts: FunctionFacts, call: ast.Call, name: str) -> tuple[str | None
         if several is not None and constant(several) != 1:
             return None, call
         whole = above
-    if name == "numpy.random.choice" and len(call.args) == 1 and number_type(facts, call.args[0]) == "int":
-        kinds = {"int"}
-    weights = [constant(e) for w in ("weights", "p") if w in options for e in _elements(facts, options.pop(w))]
+    weights = [constant(e) for e in _elements(facts, options.pop("weights"))] if "weights" in options else []
     weighed = all(isinstance(w, (int, float)) for w in weights)
     if options or len(call.args) > (2 if name == "random.sample" else 1) or not weighed or len(kinds) != 1:
         return None, whole
