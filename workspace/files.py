@@ -9,8 +9,8 @@ import codecs
 import contextlib
 import io
 import os
+import secrets
 import stat
-import tempfile
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,9 +121,10 @@ def replace(
 
 
 def _replace(target: str, data: bytes, mode: int | None, lasts: bool) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=".graphmend-", dir=os.path.dirname(target))
+    # the name is known before there is a file: an interrupt inside of `mkstemp` would leave one behind
+    temporary = os.path.join(os.path.dirname(target), f".graphmend-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb", opener=_private) as file:
             file.write(data)
             if lasts:
                 file.flush()
@@ -134,6 +135,10 @@ def _replace(target: str, data: bytes, mode: int | None, lasts: bool) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _mode_for(target: str, new: int | None) -> int:
