@@ -107,6 +107,8 @@ class Result:
             session = self._session(recording)
             if callers == "others":
                 session.drive("anyone")
+                session.passes_arrays = True
+                session.known_parameters.clear()
                 for info in dict.fromkeys(info for _, info in self._places.values()):
                     if info is not None and self._has_others(info):
                         session.walk_root(for_any_caller(info))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.catalogue import rewrites_for
 from graphmend.transforms.fix import RANK, Applicability, Difference, Fix, Refusal, joined_reason, offered_by_both
 from graphmend.transforms.torch_versions import unmeasured
@@ -58,9 +61,17 @@ def _of_any_caller(finding: Finding, facts: FunctionFacts, answers: Iterable[Fix
     promised = {*fixes}
     for others in facts.of_any_callers if fixes else ():
         if not facts.are_those_of(others):
-            there = {(fix.rewrite, fix.title): fix for fix in _answers(finding, others) if isinstance(fix, Fix)}
+            asked = replace(finding, certainty="likely") if _is_doubted(facts, others) else finding
+            there = {(fix.rewrite, fix.title): fix for fix in _answers(asked, others) if isinstance(fix, Fix)}
             promised = {fix for fix in promised if _promises(there.get((fix.rewrite, fix.title)), fix)}
     return [fix if fix in promised else _for_calls(fix) for fix in fixes]
+
+
+def _is_doubted(facts: FunctionFacts, others: FunctionFacts) -> bool:
+    """Is something in the finding's statement only likely a tensor for other callers?"""
+    nodes = [n for n in nodes_in(facts.statement) if isinstance(n, ast.expr)]
+    values = ((facts.value(n), others.value(n)) for n in nodes)
+    return any(isinstance(b, Tensor) and b.likely and not (isinstance(a, Tensor) and a.likely) for a, b in values)
 
 
 def _promises(other: Fix | None, fix: Fix) -> bool:

@@ -27,6 +27,7 @@ class ProgramContext:
         """Cache: for each class, the qualified names of its bases without available source."""
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         """Cache: the declared values of parameters."""
+        self.passes_arrays = False
         self.asked: dict[FunctionInfo, dict[Any, Hashable]] = {}
         """What was asked of functions' texts to find the roots, with the answers."""
         self._inner: dict[FunctionNode, FunctionInfo] = {}

@@ -49,8 +49,8 @@ class FunctionInfo:
         self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
         self.is_passthrough: bool | None = None
         """Cache: whether it changes nothing about a function that it decorates."""
-        self.uses: dict[str, str] | None = None
-        """Cache: names that the body uses as only a tensor can be used."""
+        self.uses: dict[str, tuple[str, bool]] | None = None
+        """Cache: names that the body uses as only a tensor can be used, how, and whether an array can be, too."""
 
     @property
     def node(self) -> FunctionNode:

@@ -56,6 +56,8 @@ class ProgramView(Protocol):
     """Cache: for each class, the qualified names of its bases without available source."""
     known_parameters: dict[tuple[FunctionInfo, str], Value]
     """Cache: the declared values of parameters."""
+    passes_arrays: bool
+    """Whether callers are thought of that pass NumPy's arrays where these can be used as tensors are."""
     asked: dict[FunctionInfo, dict[Any, Hashable]]
     """What was asked of functions' texts to find the roots, with the answers."""
 

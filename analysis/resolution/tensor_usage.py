@@ -25,6 +25,12 @@ _SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) |
     "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
 })  # fmt: skip
 _TELLING = frozenset({"shape", "ndim"})
+#: what NumPy's arrays have as well
+_OF_ARRAYS = frozenset(
+    "all any argmax argmin argpartition argsort base choose clip conj conjugate cumprod cumsum data diagonal dot dtype "
+    "fill flatten imag item itemsize mT max mean min nbytes ndim nonzero prod ravel real repeat reshape round "
+    "searchsorted shape size sort squeeze std strides sum swapaxes T take tolist trace transpose var view".split()
+)
 #: methods of modules and of tensors, which no array, number or text has
 _CONVERTS = frozenset({"to", "cuda", "cpu", "float", "half", "double", "bfloat16"})
 
@@ -33,12 +39,13 @@ def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | No
     """A Tensor, if the function uses parameter `name` as only a tensor can be used."""
     if info.uses is None:
         info.uses = _uses(session, info)
-    how = info.uses.get(name)
-    if how is None:
+    how, may_be_array = info.uses.get(name, ("", False))
+    if not how:
         return None
     says = f"is used as a Tensor in {info.qualname}: {how}"
     origin = DeclaredEvidence(says, name, (info.module.name, info.qualname))
-    return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+    likely = may_be_array and session.passes_arrays
+    return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True, likely=likely)
 
 
 def is_flag(session: ProgramView, info: FunctionInfo, name: str) -> bool:
@@ -70,37 +77,42 @@ _LAYERS = frozenset(
 _SAYS_SOMETHING = frozenset({ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Assign})
 
 
-def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
-    """For each name that is used as only a tensor can be, the first such use."""
-    found: dict[str, str] = {}
+def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, tuple[str, bool]]:
+    """For each name that is used as only a tensor can be, the first such use, and whether arrays can be used so."""
+    found: dict[str, tuple[str, bool]] = {}
     computed: list[ast.Assign] = []
+
+    def note(name: str | None, how: ast.AST, of_arrays: bool, more: str = "") -> None:
+        if name is not None and (name not in found or (found[name][1] and not of_arrays)):
+            found[name] = f"{ast.unparse(how)}{more}", of_arrays
+
     for node in walk(info.node):
         if node.__class__ not in _SAYS_SOMETHING:
             continue
         if isinstance(node, ast.Attribute):
             name = _operand(session, info, node.value)
-            if name is not None and name not in found and _tells(session, node):
-                found[name] = f"{ast.unparse(node.value)}.{node.attr}"
+            if name is not None and _tells(session, node):
+                note(name, node, node.attr in _OF_ARRAYS)
         elif isinstance(node, ast.Call):
             for name in _passed_as_tensor(session, info, node):
-                if name not in found:
-                    found[name] = f"{ast.unparse(node.func)}({name})"
+                note(name, node.func, False, f"({name})")
         elif isinstance(node, ast.Subscript):
             if isinstance(node.value, ast.Name) and (
                 _selects_dimensions(node.slice) or _compares(session, info, node.value.id, node.slice)
             ):
-                found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")
+                note(node.value.id, node, True)
         elif isinstance(node, ast.BinOp):
             if isinstance(node.op, ast.MatMult):
                 for side in (node.left, node.right):
                     if isinstance(side, ast.Name):
-                        found.setdefault(side.id, ast.unparse(node))
+                        note(side.id, node, True)
         elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             computed.append(node)
     for statement in computed:
         operand, target = _operand(session, info, statement.value), statement.targets[0]
         if operand is not None and isinstance(target, ast.Name) and target.id in found:
-            found.setdefault(operand, f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
+            how, of_arrays = found[target.id]
+            note(operand, statement, of_arrays, f", and {how}")
     return found
 
 

@@ -458,3 +458,28 @@ def test_what_others_can_get_at_may_be_called_by_them(run: Run, folder: Path, na
     (folder / "own.py").write_text(text)
     run("check", "--fix", ".")
     assert (folder / "own.py").read_text() == text
+
+
+ARRAYS = """import torch
+
+
+def halved(x):
+    return x / 2 if x.sum() > 0 else x / 4
+
+
+def widened(x):
+    return x.unsqueeze(0) / 2 if x.sum() > 0 else x.unsqueeze(0) / 4
+
+
+@torch.compile
+def f(x: torch.Tensor):
+    return halved(x), widened(x)
+"""
+
+
+def test_others_may_pass_an_array_where_one_can_be_used_as_a_tensor(run: Run, folder: Path) -> None:
+    (folder / "own.py").write_text(ARRAYS)
+    run("check", "--fix", ".")
+    text = (folder / "own.py").read_text()
+    assert "x / 2 if x.sum() > 0 else x / 4" in text
+    assert "x.unsqueeze(0) / 2 if" not in text
