@@ -232,6 +232,7 @@ class Dictionaries(Lists):
         self.differences += [
             Difference("type", f"`{place}` holds a 0-d tensor instead of a Python number"),
             Difference("state", f"code elsewhere that asks what `{place}` is may do something else"),
+            Difference("dtype", f"what is computed elsewhere with `{place}` may get its dtype"),
         ]
         if (ast.unparse(target), dtype) in self._lists:
             return
