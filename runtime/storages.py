@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import torch
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 from torch.fx import Node
 
 
@@ -22,16 +23,16 @@ def storage(value: Any) -> int | None:
     return int(value.untyped_storage()._cdata)
 
 
-_IN_PLACE = frozenset(
-    getattr(operator, f"i{name}")
-    for name in "add sub mul matmul truediv floordiv mod pow and or xor lshift rshift".split()
-)
+_IN_PLACE = ("add", "sub", "mul", "and", "or", "xor", "floordiv", "truediv", "mod", "pow", "lshift", "rshift")
+#: functions that write to their first argument, though their names do not end in an underscore
+_WRITES = frozenset([operator.setitem, *(getattr(operator, f"i{name}") for name in _IN_PLACE)])
 
 
 def written(node: Node) -> list[Node]:
-    """The arguments of an operation that it may write to, by the names that torch gives to those that write."""
+    """The arguments that an operation may write to."""
+    arguments = node.all_input_nodes
     name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
-    in_place = node.target in _IN_PLACE or name == "setitem" or (name.endswith("_") and not name.endswith("__"))
-    out = node.kwargs.get("out")
-    found = [*(node.args[:1] if in_place else ()), *(out if isinstance(out, (tuple, list)) else [out])]
-    return [each for each in found if isinstance(each, Node)]
+    if node.op == "call_function" and ("out" in node.kwargs or node.target is triton_kernel_wrapper_mutation):
+        return arguments  # a Triton kernel's writes are the only ones that no version counts
+    in_place = node.target in _WRITES or (name.endswith("_") and not name.endswith("__"))
+    return arguments[:1] if in_place and node.op in ("call_method", "call_function") else []

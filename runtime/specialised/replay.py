@@ -14,7 +14,6 @@ Knows Dynamo's graphs as they are in torch 2.13.
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import torch
@@ -26,21 +25,17 @@ from torch._dynamo.utils import (
     numpy_to_tensor_wrapper,
     preserve_rng_state,
 )
-from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guarding_hint_or_throw
 from torch.fx.node import map_arg
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from ..storages import storage
+from ..storages import storage, written
 
 #: elements of an input; a comparison of so many costs less than the call that it stands before
 LARGEST = 4096
 #: operations; as many are run for each value that is asked for
 LONGEST = 400
-_IN_PLACE = ("add", "sub", "mul", "and", "or", "xor", "floordiv", "truediv", "mod", "pow")
-#: functions that write to their first argument, though their names do not end in an underscore
-_WRITES = frozenset([operator.setitem, *(getattr(operator, f"i{name}") for name in _IN_PLACE)])
 #: where functions live that compute and do nothing else
 _WRAPPERS = (numpy_method_wrapper, numpy_operator_wrapper, numpy_to_tensor_wrapper)
 _MODULES = ("_operator", "math", "builtins", "torch", "torch.functional", "torch.nn.functional", "torch._C")
@@ -154,16 +149,6 @@ def _plain(node: Node) -> bool:
     """Is the shape of a node known without running anything?"""
     value = node.meta.get("example_value")
     return isinstance(value, torch.Tensor) and not free_unbacked_symbols(value.shape)
-
-
-def written(node: Node) -> list[Node]:
-    """The arguments that an operation may write to."""
-    arguments = node.all_input_nodes
-    name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
-    if node.op == "call_function" and ("out" in node.kwargs or node.target is triton_kernel_wrapper_mutation):
-        return arguments  # a Triton kernel's writes are the only ones that no version counts
-    in_place = node.target in _WRITES or (name.endswith("_") and not name.endswith("__"))
-    return arguments[:1] if in_place and node.op in ("call_method", "call_function") else []
 
 
 def _memory(node: Node) -> set[int]:

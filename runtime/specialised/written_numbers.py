@@ -23,7 +23,7 @@ from torch.fx.node import map_arg
 
 from ..captures.attempt import current
 from ..captures.numbers import pending
-from .replay import written
+from ..storages import written
 
 
 def install() -> Callable[[], None]:
