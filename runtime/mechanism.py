@@ -1,5 +1,5 @@
-"""The operators that stand for an output call, and for a call on the host, in a graph, and whether this torch can carry
-them.
+"""The operators that stand in a graph for an output call, a call on the host, and what sets torch's random number
+generators, and whether this torch can carry them.
 
 Measured on torch 2.10, 2.12 and 2.13: an operator without results is kept, in order, by Dynamo, AOTAutograd and
 Inductor if its effect is registered as ORDERED. While tracing, an operator whose tensors are all constants, as
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from . import generators
 from .templates import sites
 from .torch_version import version
 
@@ -34,21 +35,21 @@ def _define() -> Any:
         return None  # this package was imported under a second name, and the operator looks into the first one's table
     library = Library("graphmend", "DEF")  # type: ignore[no-untyped-call]
     tags = (torch.Tag.cudagraph_unsafe, torch.Tag.nondeterministic_seeded)
-    library.define("emit(str site, Tensor[] tensors, Scalar[] numbers) -> ()", tags=tags)  # type: ignore[no-untyped-call]
-    library.impl("emit", sites.run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-    register_fake("graphmend::emit", lambda site, tensors, numbers: None, lib=library)
-    library._register_effectful_op("graphmend::emit", EffectType.ORDERED)
-    result = "Tensor[] tensors, Scalar[] numbers, SymInt[] size, ScalarType dtype) -> Tensor"
-    library.define(f"host(str site, {result}", tags=tags)  # type: ignore[no-untyped-call]
-    library.impl("host", sites.result, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-    register_fake("graphmend::host", _fake_host, lib=library)
-    library._register_effectful_op("graphmend::host", EffectType.ORDERED)
     exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
-    stores = "stores(str site, Tensor[] tensors, Scalar[] numbers, int count) -> Tensor[]"
-    library.define(stores, tags=(*tags, exact))  # type: ignore[no-untyped-call]
-    library.impl("stores", sites.stored, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-    register_fake("graphmend::stores", _fake_stores, lib=library)
-    library._register_effectful_op("graphmend::stores", EffectType.ORDERED)
+    call = "str site, Tensor[] tensors, Scalar[] numbers"
+
+    def define(schema: str, run: Any, fake: Any, *more: Any) -> None:
+        name = schema.partition("(")[0]
+        library.define(schema, tags=(*tags, *more))  # type: ignore[no-untyped-call]
+        library.impl(name, run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+        register_fake(f"graphmend::{name}", fake, lib=library)
+        library._register_effectful_op(f"graphmend::{name}", EffectType.ORDERED)
+
+    define(f"emit({call}) -> ()", sites.run, lambda site, tensors, numbers: None)
+    define(f"host({call}, SymInt[] size, ScalarType dtype) -> Tensor", sites.result, _fake_host)
+    define(f"stores({call}, int count) -> Tensor[]", sites.stored, _fake_stores, exact)
+    define(generators.TAKEN, generators.taken, generators.fake)
+    define(generators.SET, generators.put, lambda state, where: None)
     _keep.append(library)
     return torch.ops.graphmend.emit.default
 
@@ -68,14 +69,23 @@ operator = _define()
 available = operator is not None
 host_operator = torch.ops.graphmend.host.default if available else None
 store_operator = torch.ops.graphmend.stores.default if available else None
-operators = (operator, host_operator, store_operator)
+state_operator: Any = torch.ops.graphmend.random_state.default if available else None
+set_operator: Any = torch.ops.graphmend.set_random_state.default if available else None
+operators = (operator, host_operator, store_operator, state_operator, set_operator)
 
 
 def capture(context: Any) -> None:
     """Runs inside Dynamo while it traces `emit`: stores the call, binds `site`, `tensors`, `numbers` in that frame."""
-    from .capture import capture  # brings in Dynamo, which is loaded by now
+    from .tracing.capture import capture  # brings in Dynamo, which is loaded by now
 
     capture(context)
+
+
+def permit(context: Any) -> None:
+    """Runs inside Dynamo while it traces `select`: binds `permitted` in that frame, whether effects stay in order."""
+    from .tracing.capture import permit
+
+    permit(context)
 
 
 def hide(*codes: CodeType) -> None:

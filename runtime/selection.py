@@ -2,33 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import torch
+from torch.nn.modules.batchnorm import _NormBase
+
+from . import mechanism
 
 T = TypeVar("T")
 
 
-def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T], *, mixed_grad: bool = False) -> T:
+def select(
+    test: Any,
+    then: Callable[[], T],
+    otherwise: Callable[[], T],
+    *,
+    mixed_grad: bool = False,
+    draws: bool = False,
+    moving: Sequence[torch.nn.Module] = (),
+) -> T:
     """`then() if test else otherwise()`.
 
     While `torch.compile` traces and `test` is a tensor of one element, both are computed and the result is selected
     with `torch.where`: if what they give has the same structure, types, dtypes, shapes, strides, devices and
     `requires_grad`. Where it has not, the graph breaks here, as an `if` does. With `mixed_grad` one may ask for
-    gradients where the other does not: what is selected then always does.
+    gradients where the other does not: what is selected then always does. With `draws` they may draw from torch's
+    default generators: where the graph is run node by node (`eager`, `aot_eager`), these are then as if the side that
+    is not taken had not drawn; backends that make code of their own draw for both. What they do to the running
+    statistics of the modules `moving` is taken back for the side that is not taken.
     """
     if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
-        one, other = then(), otherwise()
-        if _agree(one, other, mixed_grad):
+        permitted = not draws
+        if draws and mechanism.available:
+            from torch._dynamo.comptime import comptime
+
+            comptime(mechanism.permit)  # binds `permitted` in this frame
+        if permitted:
             holds = test.reshape(())
             holds = holds if holds.dtype is torch.bool else holds != 0
-            if _same(one, other):
-                # read all the same: a graph does not draw a random number that nothing depends on
-                torch._assert_async(holds | ~holds, "a test holds, or it does not")
-            chosen: T = _where(holds, one, other)
-            return chosen
+            statistics = _statistics(moving)
+            first = _state(holds, draws, statistics)
+            one = then()
+            then_state = _state(holds, draws, statistics)
+            _restore(first, None, draws, statistics)
+            other = otherwise()
+            if _agree(one, other, mixed_grad):
+                _restore(then_state, holds, draws, statistics)
+                if _same(one, other):
+                    # read all the same: a graph does not draw a random number that nothing depends on
+                    torch._assert_async(holds | ~holds, "a test holds, or it does not")
+                chosen: T = _where(holds, one, other)
+                return chosen
+            _restore(first, None, draws, statistics)  # the side that is taken is computed once more
     return then() if test else otherwise()
+
+
+def _statistics(modules: Sequence[torch.nn.Module]) -> list[torch.Tensor]:
+    """What normalising layers move while training."""
+    found = []
+    for part in [part for module in modules for part in module.modules()]:
+        if isinstance(part, _NormBase) and part.training:
+            for buffer in (part.running_mean, part.running_var, part.num_batches_tracked):
+                if buffer is not None:
+                    # a version of its own: the backward pass of a batch norm does not read what is written here
+                    found.append(buffer.data)
+    return found
+
+
+def _state(holds: torch.Tensor, draws: bool, statistics: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """What a side may move, as it is now: the random number generators first."""
+    generators = [mechanism.state_operator(holds)] if draws else []
+    return [*generators, *[tensor.clone() for tensor in statistics]]
+
+
+def _restore(
+    state: list[torch.Tensor], where: torch.Tensor | None, draws: bool, statistics: Sequence[torch.Tensor]
+) -> None:
+    """Puts that back, where a test holds."""
+    if draws:
+        mechanism.set_operator(state[0], where)
+    for tensor, before in zip(statistics, state[1:] if draws else state, strict=True):
+        tensor.copy_(before if where is None else torch.where(where, before, tensor))
 
 
 def _agree(one: Any, other: Any, mixed_grad: bool) -> bool:

@@ -22,8 +22,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from .. import mechanism
-from ..storages import storage
 from ..templates.sites import held, make
+from ..tracing.storages import storage
 from .assumptions import Assumptions
 from .fallback import Failed
 

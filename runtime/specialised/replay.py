@@ -30,7 +30,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guardin
 from torch.fx.node import map_arg
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from ..storages import storage, written
+from ..tracing.storages import storage, written
 
 #: elements of an input; a comparison of so many costs less than the call that it stands before
 LARGEST = 4096

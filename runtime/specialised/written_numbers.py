@@ -23,7 +23,7 @@ from torch.fx.node import map_arg
 
 from ..captures.attempt import current
 from ..captures.numbers import pending
-from ..storages import written
+from ..tracing.storages import written
 
 
 def install() -> Callable[[], None]:

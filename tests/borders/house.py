@@ -152,7 +152,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
     "workspace", "workspace/notebooks",
-    "runtime", "runtime/frames", "runtime/captures", "runtime/specialised", "runtime/templates", "analysis/syntax",
+    "runtime", "runtime/frames", "runtime/captures", "runtime/specialised", "runtime/templates", "runtime/tracing",
+    "analysis/syntax", "transforms/legality/bodies",
     "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
     "analysis/interpreter/operations",

@@ -102,8 +102,13 @@ def is_read_earlier(facts: FunctionFacts, node: ast.Name) -> bool:
     ]  # fmt: skip
     first = min(((n.lineno, n.col_offset) for n in stores), default=None)
     looped = any(isinstance(a, _LOOPS) for n in stores for a in facts.ancestors(n))
-    same = first is not None and first[0] == node.lineno
-    return first is not None and not looped and not same and node.lineno < first[0]
+    if first is None or looped:
+        return False
+    statement = next((a for a in facts.ancestors(node) if isinstance(a, ast.stmt)), None)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+        anew = any(n is node for n in nodes_in(statement.value))  # `x = f(x)`
+        return node.lineno < first[0] or (anew and first == (statement.lineno, statement.col_offset))
+    return node.lineno < first[0]
 
 
 def _has_run(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -150,6 +155,8 @@ _OWN_NAMES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef,
     ast.ClassDef,
 )  # fmt: skip
+#: functions that read what they are given, and keep no part of it that can be changed
+_LOOK = frozenset("len sum min max sorted tuple list".split())
 _PERHAPS = (ast.IfExp, ast.BoolOp, ast.Compare, ast.NamedExpr)
 
 
@@ -267,6 +274,8 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
             case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
                 only_read.append(value)
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
+                only_read.append(value)
+            case ast.Call(func=ast.Name(id=of), args=[value], keywords=[]) if of in _LOOK and of not in facts.names:
                 only_read.append(value)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr=attr), args=[value, _]):
                 only_read += [value] if f"{facts.names.get(of)}.{attr}" in _BISECT else []

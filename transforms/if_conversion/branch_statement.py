@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Choice, Static, Tensor, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.if_conversion.value_tests import depends
@@ -70,8 +70,10 @@ def bound_first(test: ast.expr) -> ast.NamedExpr | None:
 
 
 def is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
-    """Is a test a tensor, or what nobody knows: nothing that takes a Python value out of one?"""
+    """Is a test a tensor, on some paths a Python value: nothing that takes one out of a tensor?"""
     value = facts.value(test)
+    if isinstance(test, ast.Name) and isinstance(value, Choice):
+        return all(isinstance(o, Static) or (isinstance(o, Tensor) and not o.ndarray) for o in options(value))
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1 and isinstance(value, Tensor) and not isinstance(test.ops[0], (ast.In, ast.NotIn))
     return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.transforms.code.bindings import display_of
@@ -26,8 +26,9 @@ from graphmend.transforms.code.qualified_names import (
     qualified,
 )
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.branch_statement import is_asked_as_it_is
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
-from graphmend.transforms.if_conversion.value_tests import depends
+from graphmend.transforms.if_conversion.value_tests import depends, is_unknown_name, split
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
 
@@ -56,6 +57,41 @@ class Predicates:
 
     def __post_init__(self) -> None:
         self.code = Code(self.facts.source)
+
+    def condition(self, test: ast.expr, bound: ast.NamedExpr | None = None) -> tuple[str, bool]:
+        """The text of a test as one tensor, behind what is known while tracing, and whether its sides change places;
+        `bound` stands in front of it.
+        """
+        replace: Replace = {bound: bound.target.id} if bound is not None else {}
+        swapped = False
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, swapped = test.operand, not swapped
+        sign: Literal["and", "or"] = "or" if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else "and"
+        static, tests = split(self.facts, test, sign)
+        first = [t for t in tests if len(tests) > 1 and is_unknown_name(self.facts, t)]
+        static, tests = [*static, *first], [t for t in tests if t not in first]
+        says = "`{}` is asked first, and may raise where it was not asked"
+        self.differences += [Difference("exception", says.format(ast.unparse(t))) for t in first]
+        if not tests:
+            raise NotATensorError("the test is not known to look at a tensor")
+        turned = tests[0].operand if isinstance(tests[0], ast.UnaryOp) and isinstance(tests[0].op, ast.Not) else None
+        negated = len(tests) == 1 and turned is not None and is_asked_as_it_is(self.facts, turned)
+        if negated and turned is not None:  # by De Morgan
+            sign, swapped, tests = "and" if sign == "or" else "or", not swapped, [turned]
+        if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and is_asked_as_it_is(self.facts, tests[0]):
+            asked = self.code.argument(tests[0], replace) if not static else self.code.operand(tests[0], replace)
+        elif len(tests) == 1:
+            asked = self.of(tests[0], replace)
+        elif sign == "or":
+            asked = self.of(ast.BoolOp(ast.Or(), tests), replace)
+        else:
+            asked = self.all_of(tests, replace)
+        if static:  # asked in their order: what stands behind is asked only where they do not decide
+            bare = (ast.IfExp, ast.Lambda, ast.BoolOp)
+            parts = [self.code.operand(s) if negated or isinstance(s, bare) else self.code.line(s) for s in static]
+            parts = [f"not {part}" for part in parts] if negated else parts
+            asked = f" {sign} ".join([*parts, f"({asked})" if "&" in asked or "|" in asked else asked])
+        return asked, swapped
 
     def of(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The text of a test as a 0-d bool tensor, for a place between commas."""

@@ -91,3 +91,13 @@ def split(
     while static < len(conjuncts) and not depends(facts, conjuncts[static]):
         static += 1
     return conjuncts[:static], conjuncts[static:]
+
+
+def is_unknown_name(facts: FunctionFacts, part: ast.expr) -> bool:
+    """Is a part of a test a name of which nothing says that it stands for a tensor? Python asks it then, and may do so
+    in front of other parts.
+    """
+    while isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+        part = part.operand
+    value = facts.value(part)
+    return isinstance(part, ast.Name) and not isinstance(value, (Static, Scalar)) and tensor_in(value) is None

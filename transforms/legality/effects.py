@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from graphmend.transforms.legality.bodies.changed import changes_in_place
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, Value, dtype_kind, options
@@ -46,16 +49,15 @@ _COMPUTE = frozenset(
 
 
 @answers("effects")
-def effects(facts: FunctionFacts, *nodes: ast.AST, hooks: bool = True) -> list[str]:
+def effects(facts: FunctionFacts, *nodes: ast.AST, hooks: bool = True, apart: Set[ast.expr] = frozenset()) -> list[str]:
     """What evaluating code does besides giving a value: a sentence for each, none where it only computes. Without
-    `hooks` those of layers do not count.
-    """
+    `hooks` those of layers do not count; calls that are judged `apart` never do."""
     found: list[str] = []
     for whole in nodes:
         for node in nodes_in(whole):
             if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
                 found.append(f"`{shortened(node)}` does more than compute")
-            elif isinstance(node, ast.Call):
+            elif isinstance(node, ast.Call) and node not in apart:
                 found += _called(facts, node)
                 if hooks and has_hooks(facts.source.tree) and is_layer(facts, node.func):
                     found.append(f"hooks of `{shortened(node.func)}` may have side effects")
@@ -165,27 +167,13 @@ def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     as far as the caller names it. Other code is taken to change nothing that it is given.
     """
     value = facts.value(call.func)
-    if not isinstance(value, Function) or not _changes_in_place(value.info.node):
+    if not isinstance(value, Function) or not changes_in_place(value.info.node):
         return []
     given = [*call.args, *(k.value for k in call.keywords)]
     if isinstance(call.func, ast.Attribute):
         owner = ast.dump(call.func.value)
         given += [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
     return [g for g in given if not isinstance(g, ast.Constant)]
-
-
-@lru_cache(maxsize=256)
-def _changes_in_place(function: ast.AST) -> bool:
-    """Is there something in a function that looks like a change in place?"""
-    for node in nodes_in(function):
-        match node:
-            case ast.AugAssign() | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                return True
-            case ast.Call(func=ast.Attribute(attr=attr)) if attr.endswith("_") and not attr.endswith("__"):
-                return True
-            case ast.keyword(arg="out" | "inplace"):
-                return True
-    return False
 
 
 def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:

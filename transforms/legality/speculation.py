@@ -11,6 +11,8 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.legality.bodies.in_vain import InVain, in_vain
+
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer, warns
@@ -32,6 +34,8 @@ class Speculation:
 
     blockers: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    draws: bool = False
+    """Does it draw from torch's default generators, which are put back?"""
 
 
 def speculate(
@@ -39,17 +43,21 @@ def speculate(
     *expressions: ast.expr,
     protected: Container[ast.expr] = frozenset(),
     at: ast.stmt | None = None,
+    put_back: bool = False,
 ) -> Speculation:
     """What evaluating expressions in vain may do: side effects block, and an exception that a test is there to prevent;
     any other possible exception differs.
 
-    `protected` and `at` are those of `may_raise`.
+    `protected` and `at` are those of `may_raise`. With `put_back` torch's default generators are as before where the
+    code was evaluated in vain, so that it may draw from them, and modules may be called that do.
     """
-    blockers = effects(facts, *expressions, hooks=False)
+    vain = in_vain(facts, *expressions) if put_back else InVain()
+    blockers = effects(facts, *expressions, hooks=False, apart=vain.calls)
     blockers += kept_from_raising(facts, *expressions, protected=protected, at=at)
-    found = Speculation(blockers, may_raise(facts, *expressions, protected=protected, at=at))
+    found = Speculation(blockers, may_raise(facts, *expressions, protected=protected, at=at), vain.draws)
+    found.differences += vain.differences
     found.differences += warns(facts, *expressions)
-    if _calls_layer(facts, *expressions):
+    if vain.modules or _calls_layer(facts, *expressions):
         found.differences += [_ZEROS, *([_HOOKS] if has_hooks(facts.source.tree) else [])]
     return found
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.memory import shares
@@ -67,12 +68,21 @@ def _changed(caller: FunctionFacts, read: set[str]) -> ast.expr | None:
     paths = frozenset[str]().union(*(shares(caller, n).paths for n in (call, *arguments) if isinstance(n, ast.expr)))
     inside = {*nodes_in(call)}
     for change, target in changes(caller, caller.statement):
-        if change in inside:
+        if change in inside or _is_new_there(caller, change, target):
             continue
         there = shares(caller, target).paths
         if paths & there or any(name.rpartition(".")[2] in read for name in there if "." in name):
             return target
     return None
+
+
+def _is_new_there(caller: FunctionFacts, change: ast.stmt | ast.expr, target: ast.expr) -> bool:
+    """Is what is changed by a name new, as the name was bound last in front of the change?"""
+    statement = next((n for n in (change, *caller.ancestors(change)) if isinstance(n, ast.stmt)), None)
+    if statement is None or not isinstance(target, ast.Name) or statement is caller.statement:
+        return False
+    bound = bound_before(caller, statement, target.id)
+    return bound is not None and shares(caller, bound).fresh
 
 
 def _hands_on(caller: FunctionFacts) -> bool:

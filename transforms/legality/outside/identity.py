@@ -38,7 +38,10 @@ def identified(facts: FunctionFacts, name: str) -> bool:
     """Does the function ask which object a name is bound to, by this name or another one that may mean it (`y is x`,
     `id(y)`, `{x, y}`, `y.data_ptr()`, an attribute that only this tensor was given)?
     """
-    return any(ast.unparse(asked) == name or name in shares(facts, asked).same for asked in _all_asked(facts))
+    return any(
+        ast.unparse(asked) == name or (name in shares(facts, asked).same and not _is_key(facts, asked))
+        for asked in _all_asked(facts)
+    )
 
 
 @answers("memory")
@@ -100,6 +103,24 @@ def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
             value = facts.value(function)
             return list(given) if isinstance(value, Function) and _asks(value.info.node) else []
     return []
+
+
+def _is_key(facts: FunctionFacts, asked: ast.expr) -> bool:
+    """Is it a name of keys of dictionaries, which a choice between them keeps, or of numbers that count?"""
+    if not isinstance(asked, ast.Name) or asked.id in parameters(facts.function):
+        return False
+    names = (n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == asked.id)
+    bound, keys = [n for n in names if isinstance(n.ctx, ast.Store)], {*_keys(facts.function)}
+    return bool(bound) and all(n in keys for n in bound)
+
+
+def _keys(function: ast.AST) -> Iterator[ast.expr]:
+    """What loops bind to keys: `k` in `for k, v in d.items()`, `i` in `for i, x in enumerate(xs)`."""
+    for node in nodes_in(function):
+        if isinstance(node, (ast.For, ast.comprehension)):
+            match node.target, node.iter:
+                case ast.Tuple(elts=[key, _]), ast.Call(func=ast.Attribute(attr="items") | ast.Name(id="enumerate")):
+                    yield key
 
 
 def _asks(function: ast.AST) -> bool:

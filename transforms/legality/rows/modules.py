@@ -30,7 +30,6 @@ _REGISTER_HOOKS = (
     "register_module_forward_pre_hook",
     "register_parametrization",
     "spectral_norm",
-    "weight_norm",
     "_forward_hooks",
     "_forward_pre_hooks",
 )
@@ -55,7 +54,7 @@ def _one(value: Value, tree: ast.AST | None, given: Kind, depth: int) -> Does:
     match value:
         case ExternalInstance(cls=cls):
             layer = cls.rpartition(".")[2]
-            if cls not in known.LAYERS or tree is None or _is_made_with_flags(tree, layer):
+            if cls not in known.LAYERS or tree is None or is_made_with_flags(tree, layer):
                 return UNKNOWN_CALL
             if layer in rowwise.LAYERS_OF_EACH:
                 return Does(True, given)
@@ -79,7 +78,7 @@ def does_method(function: Function, tree: ast.AST | None) -> Does:
     return _of_method(owner.info, function.info.name, "other", 0)
 
 
-def _is_made_with_flags(tree: ast.AST, layer: str) -> bool:
+def is_made_with_flags(tree: ast.AST, layer: str) -> bool:
     """Is a layer of this name anywhere made to work in place, or to change what it reads, as far as the text says?"""
     places = [("inplace", flags.LAYER_INPLACE.get(layer)), ("max_norm", flags.LAYER_MAX_NORM.get(layer))]
     for node in nodes_in(tree):

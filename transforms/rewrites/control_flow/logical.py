@@ -47,10 +47,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _named_truth(facts: FunctionFacts) -> Fix | Refusal | None:
-    """`bad = not t`, `bad = any(t > 0 for t in ts)`: a truth that is given a name, and asked later."""
+    """`bad = not t`, `return any(t > 0 for t in ts)`: a truth that is given a name, or returned, and asked later."""
     statement = facts.statement
     match statement:
-        case ast.Assign(targets=[ast.Name()], value=ast.expr() as value) if _asks_for_truth(facts, value):
+        case ast.Assign(targets=[ast.Name()], value=ast.expr() as value) | ast.Return(value=ast.expr() as value) if (
+            _asks_for_truth(facts, value)
+        ):
             pass
         case _:
             return None

@@ -10,20 +10,22 @@ After:
     h = graphmend.runtime.select(y.sum() > 0, lambda: self.wide(y), lambda: self.narrow(y))
 
 Legal when:
-    both sides only bind names, store in tensors that they have made, or return, and have no other effect. Shapes,
-    dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and
-    branches as before where they differ. The mended program needs `graphmend-runtime`.
+    both sides only bind names, store in tensors that they have made, or return, and have no other effect than to draw
+    from torch's default generators, and to move running statistics of normalising layers: both are as before where
+    the side is not taken. Shapes, dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them
+    while TorchDynamo traces, and branches as before where they differ. The mended program needs `graphmend-runtime`.
 
 Differs in:
     nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
-    it alone uses get zeros for gradients, and what was an existing tensor is a copy of it.
+    it alone uses get zeros for gradients, and what was an existing tensor is a copy of it. What a module in reach does
+    that is not known is named; TorchInductor draws the random numbers of both sides.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
@@ -41,14 +43,13 @@ from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
+from graphmend.transforms.code.liveness import alive, fresh, live_into, reads, stored, surely_bound, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import (
     bound_first,
-    is_asked_as_it_is,
     is_detached,
     returns,
 )
@@ -64,7 +65,8 @@ from graphmend.transforms.if_conversion.side_functions import (
     side_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
-from graphmend.transforms.if_conversion.value_tests import depends, split
+from graphmend.transforms.if_conversion.value_tests import depends
+from graphmend.transforms.legality.bodies.in_vain import in_vain
 from graphmend.transforms.legality.gradients import (
     EITHER_GRADIENT,
     flow_pairs,
@@ -122,47 +124,13 @@ def _within(facts: FunctionFacts, test: ast.expr) -> bool:
     return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in nodes_in(test))
 
 
-# -- the test
-
-
-def _condition(
-    facts: FunctionFacts, test: ast.expr, predicates: Predicates, bound: ast.NamedExpr | None = None
-) -> tuple[str, bool]:
-    """The text of the test as one tensor (behind what is known while tracing), and whether the sides change places;
-    `bound` stands in front of it.
-    """
-    replace: dict[ast.expr, str] = {bound: bound.target.id} if bound is not None else {}
-    swapped = False
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, swapped = test.operand, not swapped
-    sign: Literal["and", "or"] = "or" if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else "and"
-    static, tests = split(facts, test, sign)
-    if not tests:
-        raise NotATensorError("the test is not known to look at a tensor")
-    code = predicates.code
-    if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and is_asked_as_it_is(facts, tests[0]):
-        asked = code.argument(tests[0], replace) if not static else code.operand(tests[0], replace)
-    elif len(tests) == 1:
-        asked = predicates.of(tests[0], replace)
-    elif sign == "or":
-        asked = predicates.of(ast.BoolOp(ast.Or(), tests), replace)
-    else:
-        asked = predicates.all_of(tests, replace)
-    if static:  # asked in their order: what stands behind is asked only where they do not decide
-        head = f" {sign} ".join(
-            code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda, ast.BoolOp)) else code.line(s) for s in static
-        )
-        asked = f"{head} {sign} ({asked})" if "&" in asked or "|" in asked else f"{head} {sign} {asked}"
-    return asked, swapped
-
-
 # -- branches
 
 
 def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
     bound = bound_first(statement.test)
-    condition, swapped = _condition(facts, statement.test, predicates, bound)
+    condition, swapped = predicates.condition(statement.test, bound)
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
     returning = any(isinstance(n, ast.Return) for n in nodes_in(statement))
@@ -186,7 +154,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     either = bool(differences) and recorded(facts, statement)
     either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
     differences += [EITHER_GRADIENT] if either else []
-    writer = _Writer(facts, predicates, imports, ", mixed_grad=True" if either else "")
+    writer = _Writer(facts, predicates, imports, f"{', mixed_grad=True' if either else ''}{_put_back(facts, sides)}")
     if bound is not None:
         writer.lines.append(f"{bound.target.id} = {predicates.code.line(bound.value)}")
     text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
@@ -195,6 +163,17 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
         return [*imports.edits(), replace_statements(facts.source, old, text, *kept)]
 
     return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _put_back(facts: FunctionFacts, sides: Sequence[Side]) -> str:
+    """What `select` is told where a side draws random numbers, or moves the statistics of modules."""
+    found = in_vain(facts, *(e for side in sides for e in evaluated_by(side.statements)))
+    bound = {name for side in sides for name in writes(*side.statements)}
+    moving = list(dict.fromkeys(ast.unparse(module) for module in found.moving))
+    if any(reads(module) & bound for module in found.moving):
+        raise NotAFunctionError(f"`{moving[0]}` moves its running statistics, and is not there in front of the branch")
+    told = f", moving=({', '.join(moving)},)" if moving else ""
+    return f"{', draws=True' if found.draws else ''}{told}"
 
 
 def _results(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side]) -> list[str]:
@@ -219,7 +198,7 @@ def _differences(
 ) -> Iterator[Difference]:
     """What is different while compiled; refuses where `select` would branch for certain."""
     evaluated = [evaluated_by(side.statements) for side in sides]
-    found = speculate(facts, *evaluated[0], *evaluated[1])
+    found = speculate(facts, *evaluated[0], *evaluated[1], put_back=True)
     if found.blockers:
         raise NotAFunctionError(found.blockers[0])
     for node in (n for side in evaluated for e in side for n in nodes_in(e)):
@@ -377,7 +356,7 @@ class _Writer:
 
 def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
-    condition, swapped = _condition(facts, chosen.test, predicates)
+    condition, swapped = predicates.condition(chosen.test)
     sides = [Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
     for side in (chosen.body, chosen.orelse):
         if not shares(facts, side).fresh and (written_to(facts, chosen) or _identified(facts)):
@@ -386,7 +365,7 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
     code = predicates.code
     bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
     first, second = bodies[::-1] if swapped else bodies
-    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second})"
+    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second}{_put_back(facts, sides)})"
 
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_expression(facts.source, chosen, text)]

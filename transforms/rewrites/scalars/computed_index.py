@@ -91,7 +91,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if any(not isinstance(i, ast.Slice) and i not in numbers for i in indices if i not in found):
         return refuse(NAME, "other indices stand beside the computed one")
     if isinstance(subscript.ctx, ast.Store):
-        return _stored(facts, subscript, found)
+        return _stored(facts, subscript, found, _dimension([i in found for i in indices if i not in numbers]))
     if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
     dim = _dimension([i in found for i in indices if i not in numbers])  # a number leaves no dimension
@@ -119,8 +119,10 @@ def _dimension(computed: list[bool]) -> int:
     return first if all(computed[first : last + 1]) else 0
 
 
-def _stored(facts: FunctionFacts, subscript: ast.Subscript, found: Mapping[ast.expr, _Index]) -> Fix | Refusal:
-    """`x[n.item()] = v`, and `+=`."""
+def _stored(
+    facts: FunctionFacts, subscript: ast.Subscript, found: Mapping[ast.expr, _Index], dim: int
+) -> Fix | Refusal:
+    """`x[n.item()] = v`, and `+=`. The place has one dimension more, `dim`."""
     statement, code = facts.statement, Code(facts.source)
     edits = [replace_expression(facts.source, computed, index.text) for computed, index in found.items()]
     differences = [*(d for index in found.values() for d in index.differences), _LATE]
@@ -129,13 +131,21 @@ def _stored(facts: FunctionFacts, subscript: ast.Subscript, found: Mapping[ast.e
     match statement:
         case ast.Assign(targets=[target], value=value) if target is subscript:
             if is_tensor(facts, value):
+                text = code.operand(value)
                 if not same_dtype(facts, subscript.value, value):
-                    cast = f"{code.operand(value)}.to({code.operand(subscript.value)}.dtype)"
-                    edits.append(replace_expression(facts.source, value, cast))
+                    text += f".to({code.operand(subscript.value)}.dtype)"
+                if dim and getattr(facts.value(value), "rank", None) != 0:
+                    place = code.text(subscript, dict.fromkeys(found, "0"))
+                    text += f".expand({place}.shape).unsqueeze({dim})"
+                if text != code.operand(value):
+                    edits.append(replace_expression(facts.source, value, text))
             elif number_type(facts, value) is None:
+                if dim:
+                    return refuse(NAME, f"`{ast.unparse(value)}` is not known to be a tensor or a number")
                 differences.append(Difference("exception", "a tensor of another dtype raises"))
-        case ast.AugAssign(target=target) if target is subscript:
-            pass
+        case ast.AugAssign(target=target, value=value) if target is subscript:
+            if dim and number_type(facts, value) is None and getattr(facts.value(value), "rank", None) != 0:
+                return refuse(NAME, f"`{ast.unparse(value)}` is not known to have no dimensions")
         case _:
             return refuse(NAME, "an element is given a value together with other targets")
     if not repeatable(facts, subscript.value):
@@ -261,15 +271,8 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
     code, value = Code(facts.source), facts.value(node.value)
     text = code.argument(node.value)
     parent = facts.parent(node)
-    if (
-        isinstance(parent, ast.Call)
-        and parent.func is node
-        and isinstance(value, ExternalInstance)
-        and value.cls == "torch.nn.ModuleList"
-    ):
-        return _module(facts, node, parent, index)
-    parent = facts.parent(node)
-    if isinstance(parent, ast.Call) and parent.func is node and _modules(value):
+    listed = isinstance(value, ExternalInstance) and value.cls == "torch.nn.ModuleList"
+    if isinstance(parent, ast.Call) and parent.func is node and (listed or _modules(value)):
         return _module(facts, node, parent, index)
     differences = [d for d in index.differences if d.kind != "shape"]
     table: tuple[str, type] | None = None

@@ -318,8 +318,13 @@ class _Columns:
         return bracketed(text)
 
     def _number(self, node: ast.expr, *, exact: bool) -> str:
+        unknown, differences = len(self.unknown), len(self.differences)
         text = self._column(node, exact=False)
-        return f"{bracketed(text)}.{self._widest(self.tensors[-1])}" if exact else text
+        tensor = self.tensors[-1]
+        if len(self.unknown) == unknown + 1 and text == (of := Code(self.facts.source).operand(tensor)):
+            del self.unknown[unknown:], self.differences[differences:]
+            text = f"{of}.reshape(len({of}))"  # each row has one element, or raises, as `item` does
+        return f"{bracketed(text)}.{self._widest(tensor)}" if exact else text
 
     def _widest(self, tensor: ast.expr) -> str:
         return "double()" if "float" in kinds(self.facts, tensor) else "long()"

@@ -28,7 +28,7 @@ from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
@@ -78,18 +78,27 @@ def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> Form | 
     repeated = options.pop("with_replacement", False)
     if not call.args or len(call.args) > 2 or options or length != 2 or not isinstance(repeated, bool):
         return "only pairs have another form"
-    if not isinstance(call.args[0], (ast.Name, ast.Attribute)):
-        return "only pairs of a tensor that has a name have another form"
-    x = code.text(call.args[0])
+    if not repeatable(facts, call.args[0]):
+        return f"`{code.text(call.args[0])}` would be evaluated more than once"
+    x = code.operand(call.args[0])
+    diagonal, triu = 0 if repeated else 1, imports.name("torch.triu_indices")
+    places = called(facts, call.args[0], "torch.arange")
+    if (
+        places is not None
+        and len(places.args) == 1
+        and not places.keywords
+        and number_type(facts, places.args[0]) == "int"
+    ):
+        count = code.argument(places.args[0])
+        return call, f"{triu}({count}, {count}, {diagonal}).T.contiguous()", []
     size = f"{x}.shape[0]"
-    diagonal = 0 if repeated else 1
     differences = []
     value = facts.value(call.args[0])
     if not isinstance(value, Tensor) or value.rank != 1:
         differences.append(Difference("exception", f"`{x}` of no or several dimensions raised, and gives pairs now"))
     if recorded(facts, facts.statement) and kinds(facts, call.args[0]) & {"float", "complex"}:
         differences.append(Difference("rounding", "gradients of pairs are added up in another order"))
-    indices = f"{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device)"
+    indices = f"{triu}({size}, {size}, {diagonal}, device={x}.device)"
     return call, f"{x}[{indices}.T.contiguous()]", differences
 
 

@@ -23,8 +23,8 @@ from torch._dynamo.variables.base import AttributeMutationExisting, ValueMutatio
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 from torch.utils._pytree import tree_leaves
 
+from ..torch_version import version
 from .storages import storage, written
-from .torch_version import version
 
 _BODIES = ("autograd.Function",) if version() >= (2, 12) else ()
 """Operators with a body in which effects happen as in plain Python. Checkpointing is none: it would not repeat them.

@@ -37,7 +37,11 @@ except ImportError:  # before 2.12 one class stands for both
     StructSequenceVariable = NamedTupleVariable  # type: ignore[assignment, misc]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from .calls import Frame
+from ..calls import Frame
+from ..deferred import Later
+from ..templates import sites
+from ..templates.template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
+from ..templates.tensor_appearance import Appearance, appearance_of
 from .capturability import (
     Uncapturable,
     break_if_tracing_fails,
@@ -48,10 +52,6 @@ from .capturability import (
     check_unchanged,
     check_writes,
 )
-from .deferred import Later
-from .templates import sites
-from .templates.template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
-from .templates.tensor_appearance import Appearance, appearance_of
 
 
 def capture(context: Any) -> None:
@@ -76,6 +76,18 @@ def capture(context: Any) -> None:
     tx.symbolic_locals["site"] = ConstantVariable.create(sites.add(site))
     tx.symbolic_locals["tensors"] = TupleVariable(reader.tensors)
     tx.symbolic_locals["numbers"] = TupleVariable(reader.numbers)
+
+
+def permit(context: Any) -> None:
+    """Binds `permitted` in the frame of `select`: True where operators with effects stay in their place."""
+    tx = context._i_will_not_complain_if_bc_breaks_InstructionTranslator()
+    try:
+        check(tx)
+    except TorchDynamoException:
+        raise  # Dynamo's own signals
+    except Exception:
+        return
+    tx.symbolic_locals["permitted"] = ConstantVariable.create(True)
 
 
 def _frames(tx: Any) -> tuple[Frame, ...]:

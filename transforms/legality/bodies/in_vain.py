@@ -1,0 +1,101 @@
+"""Which calls `graphmend.runtime.select` may make in vain: those that draw, which it takes back, and those of modules
+of which nothing in reach says that they leave something behind.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Const, Container, options
+from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.bodies.layers import Does, Effect
+from graphmend.transforms.legality.bodies.module_effects import known_arguments, of_function, of_module
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.own_functions import is_still_named
+from graphmend.transforms.legality.randomness.draws import is_draw
+from graphmend.transforms.legality.rows.modules import is_only_one
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_DRAWN = Difference(
+    "random",
+    "by a backend that makes code of its own (inductor), random numbers are drawn for the side not taken, too",
+)
+
+
+@dataclass
+class InVain:
+    """Calls that are made for the side not taken, too."""
+
+    calls: set[ast.expr] = field(default_factory=set)
+    differences: list[Difference] = field(default_factory=list)
+    draws: bool = False
+    """Does one draw from torch's default generators?"""
+    moving: list[ast.expr] = field(default_factory=list)
+    """The modules whose running statistics move."""
+    modules: bool = False
+    """Is one that of a module?"""
+
+
+@answers("effects")
+def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
+    """The calls in code that do no more than draw, as far as the code in reach tells; the others are not in it."""
+    found = InVain()
+    for node in (n for e in expressions for n in nodes_in(e) if isinstance(n, ast.Call)):
+        does = _does(facts, node)
+        if Effect.STAYS in does.effect:
+            continue
+        found.calls.add(node)
+        found.draws |= bool(does.effect & (Effect.DRAWS | Effect.UNKNOWN))
+        found.moving += [node.func] if Effect.MOVES in does.effect else []
+        found.modules |= not _is_function(facts, node)
+        if Effect.UNKNOWN in does.effect:
+            says = f"what {does.part or 'code out of reach'} does besides computing"
+            says = f"{says}, `{shortened(node)}` does for the side not taken, too"
+            found.differences.append(Difference("state", says))
+    if found.draws:
+        found.differences.append(_DRAWN)
+    return found
+
+
+def _does(facts: FunctionFacts, node: ast.Call) -> Does:
+    """What a call does; `STAYS` too where it is not looked at here."""
+    other = Does(Effect.STAYS)
+    if _is_function(facts, node):
+        return Does(Effect.DRAWS) if _draws_anew(facts, node) else other
+    value, tree = facts.value(node.func), facts.source.tree
+    names = {n: v.value for n, v in facts.before(facts.statement).items() if isinstance(v, Const)}
+    arguments = known_arguments(node, {n: v for n, v in names.items() if v is None or isinstance(v, bool)})
+    if isinstance(value, Function):
+        named = is_still_named(facts, node.func) and is_only_one(value.info.name, tree)
+        if not named or not (value.bound is None or isinstance(value.bound, Instance)):
+            return other
+        owner = value.bound.info if value.bound is not None and not value.info.is_static else None
+        does = of_function(value.info, owner, arguments)
+        return does if does.effect <= Effect.DRAWS else other
+    every = [*options(value)]
+    if every and all(isinstance(v, (ExternalInstance, Instance, Container)) for v in every):
+        modules = all(not isinstance(v, Container) or v.kind == "modules" for v in every)
+        torchs = all(not isinstance(v, ExternalInstance) or v.cls.startswith("torch.nn.") for v in every)
+        return of_module(value, tree, arguments) if modules and torchs else other
+    return other
+
+
+def _is_function(facts: FunctionFacts, node: ast.Call) -> bool:
+    return (qualified(facts, node.func) or "").rpartition(".")[0] in known.FUNCTIONAL
+
+
+def _draws_anew(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Does a function of torch draw from a default generator, and give a new tensor?"""
+    last = (qualified(facts, node.func) or "").rpartition(".")[2]
+    told = {k.arg for k in node.keywords} & {"generator", "out", "inplace", None}
+    return is_draw(facts, node) and last in known.RANDOM and not told

@@ -1,0 +1,71 @@
+"""What calling a layer of torch does besides computing, by its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from enum import IntFlag, auto
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Value
+from graphmend.transforms.legality.operations import aliases, flags
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.modules import is_made_with_flags
+
+#: layers that have running statistics; those of `SyncBatchNorm` wait for other processes
+_MOVE = frozenset(f"torch.nn.{kind}Norm{n}d" for kind in ("Batch", "Instance") for n in (1, 2, 3))
+
+
+class Effect(IntFlag):
+    """What code does besides computing."""
+
+    NOTHING = 0
+    DRAWS = auto()
+    """It draws from torch's default generators."""
+    MOVES = auto()
+    """It moves the running statistics of normalising layers."""
+    UNKNOWN = auto()
+    STAYS = auto()
+    """It changes something else: attributes, buffers, what it was given."""
+
+
+class Does(NamedTuple):
+    """What code does, and the first part of it that is not known, or stays."""
+
+    effect: Effect
+    part: str = ""
+
+
+NOT_KNOWN = Does(Effect.UNKNOWN)
+
+
+def together(found: Iterable[Does]) -> Does:
+    """What several pieces of code do."""
+    every = [*found]
+    effect = reduce(or_, (one.effect for one in every), Effect.NOTHING)
+    worst = max(every, key=lambda one: (Effect.STAYS in one.effect, Effect.UNKNOWN in one.effect), default=NOT_KNOWN)
+    return Does(effect, worst.part)
+
+
+def of_layer(cls: str, tree: ast.AST, new: bool) -> Does:
+    """What a layer made in `tree` does; `new`: nothing else has what it is given, so that it may change it."""
+    name = cls.rpartition(".")[2]
+    if is_made_with_flags(tree, name) and not (new and name in flags.LAYER_INPLACE):
+        return Does(Effect.STAYS, f"`{name}`")
+    if cls in _MOVE:
+        return Does(Effect.MOVES)
+    if cls in known.RANDOM_LAYERS:
+        return Does(Effect.DRAWS)
+    return Does(Effect.NOTHING) if cls in known.LAYERS else Does(Effect.UNKNOWN, f"`{name}`")
+
+
+def gives_new(value: Value) -> bool:
+    """Does a layer give memory of its own, whatever it is given?"""
+    if not isinstance(value, ExternalInstance):
+        return False
+    last = value.cls.rpartition(".")[2]
+    shared = last in aliases.LAYERS_MAY_BE_INPUT or last in aliases.LAYERS_VIEW or last in flags.LAYER_INPLACE
+    return not shared and (value.cls in known.LAYERS or value.cls in _MOVE)
