@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
@@ -208,6 +209,8 @@ class Predicates:
         text = self.code.argument(node, replace)
         if value.dtype != "bool":
             text = f"{_operand(text)} != 0"
+        if value.rank == 0 and _reads_guessed(self.facts, node):
+            return f"{_operand(text)}.reshape(())"
         return text if value.rank == 0 else self._single(text)
 
     def _single(self, text: str) -> str:
@@ -350,6 +353,15 @@ class Predicates:
             f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators
         )
         return f"{self.imports.name('torch.stack')}([{self.of(items.elt, replace)} {clauses}]).{which}()"
+
+
+def _reads_guessed(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a test read a parameter that nothing but its default says to be a number?"""
+    given = facts.function.args
+    positional = [*given.posonlyargs, *given.args]
+    optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
+    guessed = {a.arg for a in optional if a.annotation is None}
+    return any(isinstance(n, ast.Name) and n.id in guessed for n in nodes_in(node))
 
 
 _ANOTHER_ERROR = Difference(

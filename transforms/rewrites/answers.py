@@ -18,6 +18,7 @@ from graphmend.transforms.legality.context import listing_module, observed, read
 from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.names.overloaded import overloading
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
+from graphmend.transforms.legality.names.scripted import is_scripted
 from graphmend.transforms.legality.outside.callers import written_by_callers
 from graphmend.transforms.legality.outside.identity import asked_by_callers
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
@@ -68,6 +69,10 @@ class Rewrite:
             return refuse(self.name, f"`{overloads}` may do something else where torch's operations are called")
         if (other := replaced_in_torch(facts.source.tree, tuple(facts.names.items()))) is not None:
             return refuse(self.name, f"`{other}` puts something else in the place of what torch has")
+        if answer.applicability != "display" and is_scripted(
+            facts.function, facts.source.tree, tuple(facts.names.items())
+        ):
+            return refuse(self.name, f"`{facts.function.name}` is compiled by TorchScript, too")
         kinds = {difference.kind for difference in answer.differences}
         if answer.applicability != "display" and (teller := telling(facts, kinds)) is not None:
             return refuse(self.name, f"`{teller}` would tell the difference")

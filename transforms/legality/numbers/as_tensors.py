@@ -31,6 +31,7 @@ POWER = Difference("rounding", "a power may round in its last digit")
 NEGATIVE = Difference("exception", "a negative power of whole numbers no longer raises")
 BY_ZERO = Difference("exception", "a division by zero gives infinity or NaN, or raises otherwise")
 OVERFLOW = Difference("exception", "a number that the tensor's dtype cannot hold no longer raises")
+NO_BOUND = Difference("exception", "a bool, which no number bounds, is bounded by a tensor")
 OF_BOOL = Difference("exception", "of a bool, which counts as 0 or 1 in Python, it raises")
 
 

@@ -31,6 +31,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     IMAGINARY,
     INVERSE,
     NEGATIVE,
+    NO_BOUND,
     OF_BOOL,
     OVERFLOW,
     POWER,
@@ -282,8 +283,8 @@ class Meetings:
 
     def _is_out_of(self, number: ast.expr, other: ast.expr) -> bool:
         """Is a number taken out of the tensor that it meets, or a part of it, so that it is of its dtype?"""
-        bound = bindings(self.facts).get(number.id, []) if isinstance(number, ast.Name) else []
         if isinstance(number, ast.Name):
+            bound = bindings(self.facts).get(number.id, [])
             if len(bound) != 1 or bound[0].value is None or bound[0].part or _is_added_to(self.facts, number.id):
                 return False
             number = bound[0].value
@@ -304,8 +305,7 @@ class Meetings:
         return dtype in ("int64", "bool") and of in ("int", "bool")
 
     def _torch(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str, *, method: bool) -> None:
-        receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
-        arguments = [*receiver, *call.args]
+        arguments = [*([call.func.value] if method and isinstance(call.func, ast.Attribute) else []), *call.args]
         keyword = next((k.arg for k in call.keywords if k.value is node), None)
         place = next((i for i, a in enumerate(arguments) if a is node), None)
         if last == "linspace" and (place in (0, 1) or keyword in ("start", "end")):
@@ -330,6 +330,7 @@ class Meetings:
             if len(arguments) + len(call.keywords) != 2:
                 self._clamps(call, arguments, last)
             self._takes(of, dtype)
+            self.differences += [NO_BOUND] if "bool" in kinds(self.facts, arguments[0]) else []
         elif last == "where" and place in (1, 2):
             self._selected(arguments[3 - place], dtype)
         elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
@@ -367,8 +368,7 @@ class Meetings:
         """A tensor and a number that is converted to its dtype."""
         if (found := unlike(value, dtype)) is not None:
             self.differences.append(found)
-        if not holds(value, dtype):
-            self.differences.append(OVERFLOW)
+        self.differences += [] if holds(value, dtype) else [OVERFLOW]
 
     def _selected(self, other: ast.expr, dtype: Hashable) -> None:
         """The other value of a `torch.where`."""

@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
-from graphmend.analysis.program.entities import Class
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, options
+from graphmend.analysis.program.entities import Class, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
@@ -110,6 +110,9 @@ class _Deferral:
                 return self.code.text(node, {value: self._argument(value)})
             case ast.JoinedStr():
                 text, values = template(node)
+                for value in values[:-1]:  # `format` has all its arguments before it makes a text of the first
+                    if _writes_itself(self.facts, value):
+                        raise NotCarriedError(self._short(value))
                 return self._call(f"{quoted(text)}.format", values)
             case ast.BinOp(left=left, op=ast.Mod(), right=ast.Tuple(elts=elements)) if self._stays(left):
                 if any(isinstance(e, ast.Starred) for e in elements):
@@ -343,3 +346,10 @@ def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
             parts = [part for n in inner for part in at_once(facts, n)]
             return parts if parts != inner else [node]
     return [node]
+
+
+def _writes_itself(facts: FunctionFacts, node: ast.expr) -> bool:
+    """May making a text of an object run code of its class, which others may see?"""
+    methods = ("__format__", "__str__", "__repr__")
+    classes = [o.info for o in options(facts.value(node)) if isinstance(o, (Instance, Record))]
+    return any(name in cls.methods for info in classes for cls in mro(info) for name in methods)
