@@ -47,7 +47,14 @@ from graphmend.transforms.rewrites.loop_forms import (
     number_first,
     stop_flag,
 )
-from graphmend.transforms.rewrites.mask_forms import either_picked, expanded_mask, mask_alone, one_of_each, place_grids
+from graphmend.transforms.rewrites.mask_forms import (
+    either_picked,
+    expanded_mask,
+    first_place,
+    mask_alone,
+    one_of_each,
+    place_grids,
+)
 from graphmend.transforms.rewrites.masks import always_masked, filled_in_order, nothing_picked
 from graphmend.transforms.rewrites.output import (
     conditional_output,
@@ -210,6 +217,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM401",
         (
             ctc_loss.rewrite,
+            first_place.rewrite,
             every_index.rewrite,
             every_value.rewrite,
             every_row.rewrite,
