@@ -96,6 +96,7 @@ class TextMender:
                 wanted=wanted,
                 accept=self._accept,
                 captures=self._captures,
+                late=True,
             )
         if mended.source is not source:
             self.overlay[path] = mended.source.text

@@ -20,7 +20,8 @@ def select(
     *,
     mixed_grad: bool = False,
     draws: bool = False,
-    moving: Sequence[torch.nn.Module] = (),
+    moving: Callable[[], Sequence[torch.nn.Module]] = tuple,
+    any_strides: bool = False,
 ) -> T:
     """`then() if test else otherwise()`.
 
@@ -30,7 +31,8 @@ def select(
     gradients where the other does not: what is selected then always does. With `draws` they may draw from torch's
     default generators: where the graph is run node by node (`eager`, `aot_eager`), these are then as if the side that
     is not taken had not drawn; backends that make code of their own draw for both. What they do to the running
-    statistics of the modules `moving` is taken back for the side that is not taken.
+    statistics of the modules that `moving` gives is taken back for the side that is not taken. With `any_strides` their
+    strides may differ, and what is selected has its own.
     """
     if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
         permitted = not draws
@@ -41,13 +43,13 @@ def select(
         if permitted:
             holds = test.reshape(())
             holds = holds if holds.dtype is torch.bool else holds != 0
-            statistics = _statistics(moving)
+            statistics = _statistics(moving())
             first = _state(holds, draws, statistics)
             one = then()
             then_state = _state(holds, draws, statistics)
             _restore(first, None, draws, statistics)
             other = otherwise()
-            if _agree(one, other, mixed_grad):
+            if _agree(one, other, mixed_grad, any_strides):
                 _restore(then_state, holds, draws, statistics)
                 if _same(one, other):
                     # read all the same: a graph does not draw a random number that nothing depends on
@@ -86,7 +88,7 @@ def _restore(
         tensor.copy_(before if where is None else torch.where(where, before, tensor))
 
 
-def _agree(one: Any, other: Any, mixed_grad: bool) -> bool:
+def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
     """Whether `torch.where` can stand for a choice between two values. Traced: everything here is known then."""
     if type(one) is not type(other):
         return False
@@ -97,13 +99,13 @@ def _agree(one: Any, other: Any, mixed_grad: bool) -> bool:
             and one.layout is other.layout
             and one.device == other.device
             and (mixed_grad or one.requires_grad == other.requires_grad)
-            and one.stride() == other.stride()
+            and (any_strides or one.stride() == other.stride())
         )
     if isinstance(one, (tuple, list)):
-        agreeing = [_agree(a, b, mixed_grad) for a, b in zip(one, other, strict=False)]
+        agreeing = [_agree(a, b, mixed_grad, any_strides) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
     if type(one) is dict:
-        return list(one) == list(other) and _agree(list(one.values()), list(other.values()), mixed_grad)
+        return list(one) == list(other) and _agree(list(one.values()), list(other.values()), mixed_grad, any_strides)
     return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
 
 
@@ -130,3 +132,7 @@ def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
     if type(one) is dict:
         return {key: _where(test, one[key], other[key]) for key in one}
     return one
+
+
+# a side that breaks the graph ends the tracing of `select`: the program calls it then, and it is an `if`
+mechanism.hide(select.__code__)

@@ -66,6 +66,7 @@ def mend_all(
     wanted: Wanted | None = None,
     accept: Collection[str] = frozenset(),
     captures: bool = False,
+    late: bool = False,
 ) -> Mended:
     """`source` with every permitted mend applied that removes a break: a fixed point, reached in a few rounds.
 
@@ -74,13 +75,14 @@ def mend_all(
     with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line. What a program prints is
     never silenced here. What is found in `others` is mended there. `wanted` says which findings of the file are to be
     mended, by default all. A mend whose differences are all of kinds in `accept` counts as safe. With `captures` a mend
-    also stays where all that is left of its break is a size that nothing needs to know while tracing.
+    also stays where all that is left of its break is a size that nothing needs to know while tracing. With `late` the
+    mended code gets into a program that may have made its objects before: how they are made stays.
     """
     result = Mended(source)
     if source.tree is None:
         return result
 
-    run = Run(OneFile(source, project, settings, others, accept), wanted, captures=captures)
+    run = Run(OneFile(source, project, settings, others, accept), wanted, captures=captures, late=late)
     found = run.state.findings(source.path)
     permitted = run.to_the_end(unsafe, prefer_runtime)
     kept = _kept(found, run.state.findings(source.path))

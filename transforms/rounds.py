@@ -7,6 +7,7 @@ mends are tried in an order of their own (`attempt.py`), and one check answers f
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.check import Result
 from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.attempt import Lane
 from graphmend.transforms.code.text_edits import apply, cross
 from graphmend.transforms.fix import TextEdit, Unmendable
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 _STEPS = 8
 #: checks of one file; more are not known to be needed, and a rewrite that never ends would be a bug
 _MOST = 500
+
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 
 #: how many states are kept: a mend that is tried alone after it was tried with others leads to one of the last ones
 _REMEMBERED = 6
@@ -59,9 +63,13 @@ class Files(Protocol):
 class Run:
     """Files on the way to the fixed point."""
 
-    def __init__(self, files: Files, wanted: Wanted | None = None, *, captures: bool = False) -> None:
-        """`captures`: the program keeps sizes that tensors decide in the graph where nothing needs to know them."""
-        self._files, self._wanted, self._captures = files, wanted, captures
+    def __init__(
+        self, files: Files, wanted: Wanted | None = None, *, captures: bool = False, late: bool = False
+    ) -> None:
+        """`captures`: the program keeps sizes that tensors decide in the graph where nothing needs to know them.
+        `late`: objects may be made before the mended code is there.
+        """
+        self._files, self._wanted, self._captures, self._late = files, wanted, captures, late
         self.applied: list[Applied] = []
         self.chains: list[tuple[Applied, list[Applied]]] = []
         """Mends that stayed for those that they made possible, and these."""
@@ -214,6 +222,9 @@ class Run:
                 except Unmendable as error:
                     permitted.refuse([finding], fix, facts, str(error))
                     continue
+                if self._late and any(_is_of_constructor(edit, source) for edit in choice.edits):
+                    permitted.refuse([finding], fix, facts, "objects may have been made without it")
+                    continue
                 here = (c for c in chosen if c.finding.path == path and c.edits == choice.edits)
                 if (same := next(here, None)) is not None:  # one for several findings; some of them may live on in it
                     same.answers.append(choice.answers[0]._replace(fix=same.fix))
@@ -270,6 +281,13 @@ class Run:
 def _of(lane: Lane, choices: list[Choice]) -> list[Choice]:
     """The mends that are a lane's."""
     return [choice for choice in choices if lane.function is None or lane.function == choice.function]
+
+
+def _is_of_constructor(edit: TextEdit, source: Source) -> bool:
+    """Does an edit change how objects of a class are made?"""
+    nodes = nodes_in(source.tree) if source.tree is not None else ()
+    makes = (n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in _CONSTRUCTORS)
+    return any(n.lineno <= edit.span.line <= (n.end_lineno or n.lineno) for n in makes)
 
 
 def _apart(a: TextEdit, b: TextEdit) -> bool:

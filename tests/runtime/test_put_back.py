@@ -41,7 +41,8 @@ class Dropped(torch.nn.Module):
         for layer in self.layers:
             drawn = torch.rand([])
             kept, block = (lambda x=x: x), (lambda x=x, layer=layer: x + layer(x))
-            x = select(drawn < 0.5, kept, block, mixed_grad=True, draws=True, moving=(layer,))
+            moving = lambda layer=layer: (layer,)  # noqa: E731
+            x = select(drawn < 0.5, kept, block, mixed_grad=True, draws=True, moving=moving)
         return x
 
 
@@ -86,7 +87,7 @@ def test_statistics_are_taken_back_in_kernels() -> None:
     norm = torch.nn.BatchNorm1d(3)
 
     def f(x: Any, y: Any) -> Any:
-        return select(y.sum() > 0, lambda: norm(x), lambda: x, mixed_grad=True, moving=(norm,))
+        return select(y.sum() > 0, lambda: norm(x), lambda: x, mixed_grad=True, moving=lambda: (norm,))
 
     compiled = torch.compile(f, backend="inductor", fullgraph=True)
     x = torch.randn(4, 3)
@@ -132,3 +133,23 @@ def test_under_checkpointing_the_graph_breaks_and_the_numbers_stay() -> None:
             call(x).backward()
             found.append([x.grad, torch.rand(2)])
         torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_side_that_breaks_the_graph_runs_only_where_it_is_taken(backend: str) -> None:
+    torch._dynamo.reset()
+    runs = []
+
+    def last(x: Any) -> Any:
+        runs.append(1)
+        picked = x[x > 0]
+        torch._dynamo.graph_break()
+        return picked[picked.numel() - 1]
+
+    def f(x: Any) -> Any:
+        return select((x > 0).any(), lambda: last(x), lambda: x.sum() * 0, draws=True)
+
+    compiled = torch.compile(f, backend=backend)
+    assert compiled(torch.ones(3)) == 1
+    assert compiled(-torch.ones(3)) == 0
+    assert runs == [1]

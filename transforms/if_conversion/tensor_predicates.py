@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
-from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
@@ -29,7 +28,8 @@ from graphmend.transforms.code.qualified_names import (
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.branch_statement import is_asked_as_it_is
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
-from graphmend.transforms.if_conversion.value_tests import depends, is_unknown_name, split
+from graphmend.transforms.if_conversion.value_tests import depends, is_unknown_name, reads_guessed, split
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
 
@@ -69,7 +69,8 @@ class Predicates:
             test, swapped = test.operand, not swapped
         sign: Literal["and", "or"] = "or" if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else "and"
         static, tests = split(self.facts, test, sign)
-        first = [t for t in tests if len(tests) > 1 and is_unknown_name(self.facts, t)]
+        first = [t for t in tests if is_unknown_name(self.facts, t) and not effects(self.facts, *tests)]
+        first = first if len(first) < len(tests) else []
         static, tests = [*static, *first], [t for t in tests if t not in first]
         says = "`{}` is asked first, and may raise where it was not asked"
         self.differences += [Difference("exception", says.format(ast.unparse(t))) for t in first]
@@ -209,7 +210,7 @@ class Predicates:
         text = self.code.argument(node, replace)
         if value.dtype != "bool":
             text = f"{_operand(text)} != 0"
-        if value.rank == 0 and _reads_guessed(self.facts, node):
+        if value.rank == 0 and reads_guessed(self.facts, node):
             return f"{_operand(text)}.reshape(())"
         return text if value.rank == 0 else self._single(text)
 
@@ -353,15 +354,6 @@ class Predicates:
             f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators
         )
         return f"{self.imports.name('torch.stack')}([{self.of(items.elt, replace)} {clauses}]).{which}()"
-
-
-def _reads_guessed(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Does a test read a parameter that nothing but its default says to be a number?"""
-    given = facts.function.args
-    positional = [*given.posonlyargs, *given.args]
-    optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
-    guessed = {a.arg for a in optional if a.annotation is None}
-    return any(isinstance(n, ast.Name) and n.id in guessed for n in nodes_in(node))
 
 
 _ANOTHER_ERROR = Difference(

@@ -101,3 +101,12 @@ def is_unknown_name(facts: FunctionFacts, part: ast.expr) -> bool:
         part = part.operand
     value = facts.value(part)
     return isinstance(part, ast.Name) and not isinstance(value, (Static, Scalar)) and tensor_in(value) is None
+
+
+def reads_guessed(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a test read a parameter that nothing but its default says to be a number?"""
+    given = facts.function.args
+    positional = [*given.posonlyargs, *given.args]
+    optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
+    guessed = {a.arg for a in optional if a.annotation is None}
+    return any(isinstance(n, ast.Name) and n.id in guessed for n in nodes_in(node))

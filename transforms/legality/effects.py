@@ -7,8 +7,6 @@ from collections.abc import Set
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.legality.bodies.changed import changes_in_place
-
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.program.definitions import FunctionInfo
@@ -19,6 +17,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.bodies.changed import changed_in
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import computes, runs_own_method
@@ -167,13 +166,20 @@ def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     as far as the caller names it. Other code is taken to change nothing that it is given.
     """
     value = facts.value(call.func)
-    if not isinstance(value, Function) or not changes_in_place(value.info.node):
+    if not isinstance(value, Function):
         return []
-    given = [*call.args, *(k.value for k in call.keywords)]
+    own = value.bound is not None and not value.info.is_static
+    changed = changed_in(value.info.node, own)
+    names = [p.arg for p in value.info.parameters][own:]
+    by_place = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+    starred = any(isinstance(a, ast.Starred) for a in call.args) or any(not k.arg for k in call.keywords)
+    every = changed.unknown or (changed.parameters and (starred or len(call.args) > len(names)))
+    found = [argument for name, argument in by_place if every or name in changed.parameters]
     if isinstance(call.func, ast.Attribute):
         owner = ast.dump(call.func.value)
-        given += [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
-    return [g for g in given if not isinstance(g, ast.Constant)]
+        held = [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
+        found += [n for n in held if changed.unknown or n.attr in changed.attributes]
+    return [g for g in found if not isinstance(g, ast.Constant)]
 
 
 def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:

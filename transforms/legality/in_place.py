@@ -21,6 +21,7 @@ from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.gradients import carries
 from graphmend.transforms.legality.memory import OUTSIDE, shares
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations.strides import layout
 from graphmend.transforms.legality.own_functions import handed_over
 from graphmend.transforms.questions import answers
 
@@ -295,3 +296,14 @@ def _is_strided(node: ast.expr) -> bool:
         case ast.Subscript(slice=ast.Tuple(elts=[ast.Constant(value=types.EllipsisType()), *_, last])):
             return not isinstance(last, ast.Slice) or bool(last.lower or last.upper or last.step)
     return False
+
+
+@answers("memory")
+def laid_apart(facts: FunctionFacts, one: ast.expr | None, other: ast.expr | None) -> bool:
+    """Do two values look as if they lay in memory in different orders: a part of a tensor, and one of its own?"""
+    if one is None or other is None:
+        return False
+    layouts = layout(facts, one), layout(facts, other)
+    found = shares(facts, one), shares(facts, other)
+    apart = None not in layouts and layouts[0] != layouts[1]
+    return apart or (any(s.views and not s.same for s in found) and any(s.fresh for s in found))

@@ -1,31 +1,128 @@
-"""Does a function look as if it changed in place what it was given? Other functions that it calls are not looked at."""
+"""What does a function look as if it changed in place? Other functions that it calls are not looked at."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.liveness import writes
+from graphmend.transforms.code.liveness import parameters, writes
+from graphmend.transforms.legality.bodies.local_names import bindings_of
 
 #: what makes a tensor that nothing else has
 MAKERS = frozenset("zeros ones full empty zeros_like ones_like full_like empty_like clone arange".split())
+_NEW = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.JoinedStr)
+
+
+class Changed(NamedTuple):
+    """What a function may change in place."""
+
+    parameters: frozenset[str]
+    attributes: frozenset[str]
+    """Those of the object whose method it is."""
+    unknown: bool
+    """Is it something that it does not name?"""
+
+    def __bool__(self) -> bool:
+        return bool(self.parameters or self.attributes or self.unknown)
 
 
 @lru_cache(maxsize=256)
-def changes_in_place(function: ast.AST) -> bool:
-    """Is there something in a function that looks like a change in place, of more than a tensor made just before?"""
+def changed_in(function: ast.AST, is_method: bool) -> Changed:
+    """What looks like a change in place in a function, of more than what it has made itself."""
+    reader = _Reader(function, is_method)
     own = {*_own_stores(getattr(function, "body", ()))}
     for node in nodes_in(function):
         match node:
-            case ast.AugAssign() | ast.Subscript(ctx=ast.Store() | ast.Del()) if node not in own:
-                return True
-            case ast.Call(func=ast.Attribute(attr=attr)) if attr.endswith("_") and not attr.endswith("__"):
-                return True
-            case ast.keyword(arg="out" | "inplace"):
-                return True
-    return False
+            case ast.AugAssign(target=target) if target not in own:
+                reader.changes(target)
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if node not in own:
+                reader.changes(value)
+            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args) if (
+                attr.endswith("_") and attr[-2:] != "__"
+            ):
+                reader.changes(value)
+                if args and reader.is_outside(value):
+                    reader.changes(args[0])  # `F.relu_(x)`
+            case ast.Call(args=args, keywords=keywords):
+                for keyword in keywords:
+                    if keyword.arg == "out":
+                        reader.changes(keyword.value)
+                    elif keyword.arg == "inplace" and args:
+                        reader.changes(args[0])
+    return Changed(frozenset(reader.parameters), frozenset(reader.attributes), reader.unknown)
+
+
+class _Reader:
+    """Follows what is changed to where it comes from."""
+
+    def __init__(self, function: ast.AST, is_method: bool) -> None:
+        named = parameters(function) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+        self._me = named[0] if is_method and named else None
+        self._given = {*named} - {self._me}
+        self._bound: dict[str, list[ast.expr | None]] = {}
+        for node in nodes_in(function):
+            for name, value in bindings_of(node):
+                self._bound.setdefault(name, []).append(value)
+        self.parameters: set[str] = set()
+        self.attributes: set[str] = set()
+        self.unknown = False
+        self._seen: set[str] = set()
+
+    def is_outside(self, node: ast.expr) -> bool:
+        """Is it a name, or begins with one, that the function does not bind: a module, as `F` in `F.relu_(x)`?"""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        known = (
+            node.id == self._me or node.id in self._given or node.id in self._bound
+            if isinstance(node, ast.Name)
+            else True
+        )
+        return not known
+
+    def changes(self, node: ast.expr) -> None:
+        """The object behind an expression, or one that it may be a part of, is changed."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me:
+                self.attributes.add(attr)
+            case ast.Name(id=name):
+                self._name(name)
+            case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.Starred(value=value):
+                self.changes(value)
+            case ast.Call(func=function, args=args, keywords=keywords):
+                if isinstance(function, ast.Attribute) and not self.is_outside(function):
+                    own = isinstance(function.value, ast.Name) and function.value.id == self._me
+                    self.changes(function if own else function.value)
+                if not (isinstance(function, ast.Attribute) and function.attr in MAKERS):
+                    for argument in (*args, *(k.value for k in keywords)):
+                        self.changes(argument)
+            case ast.IfExp(body=body, orelse=orelse):
+                self.changes(body)
+                self.changes(orelse)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for part in parts:
+                    self.changes(part)
+            case _ if not isinstance(node, _NEW):
+                self.unknown = True
+
+    def _name(self, name: str) -> None:
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        bound = self._bound.get(name, [])
+        if name == self._me:
+            self.unknown = True
+        elif name in self._given:
+            self.parameters.add(name)
+        elif not bound:
+            self.unknown = True
+        for value in bound:
+            if value is None:
+                self.unknown = True
+            else:
+                self.changes(value)
 
 
 def makes_tensor(value: ast.expr | None) -> bool:
@@ -43,4 +140,9 @@ def _own_stores(body: object) -> Iterator[ast.AST]:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target]) if name in made:
                 yield target
             case _:
+                yield from (n for n in nodes_in(statement) if _stores_into(n, made - writes(statement)))
                 made -= writes(statement)
+
+
+def _stores_into(node: ast.AST, made: set[str]) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in made

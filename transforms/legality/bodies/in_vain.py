@@ -12,11 +12,14 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Container, options
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.bodies.arguments import known_arguments
 from graphmend.transforms.legality.bodies.layers import Does, Effect
-from graphmend.transforms.legality.bodies.module_effects import known_arguments, of_function, of_module
+from graphmend.transforms.legality.bodies.module_effects import of_function, of_module
+from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import is_still_named
 from graphmend.transforms.legality.randomness.draws import is_draw
@@ -41,7 +44,7 @@ class InVain:
     draws: bool = False
     """Does one draw from torch's default generators?"""
     moving: list[ast.expr] = field(default_factory=list)
-    """The modules whose running statistics move."""
+    """The modules whose running statistics move, or may."""
     modules: bool = False
     """Is one that of a module?"""
 
@@ -56,7 +59,7 @@ def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
             continue
         found.calls.add(node)
         found.draws |= bool(does.effect & (Effect.DRAWS | Effect.UNKNOWN))
-        found.moving += [node.func] if Effect.MOVES in does.effect else []
+        found.moving += [node.func] if does.effect & (Effect.MOVES | Effect.UNKNOWN) else []
         found.modules |= not _is_function(facts, node)
         if Effect.UNKNOWN in does.effect:
             says = f"what {does.part or 'code out of reach'} does besides computing"
@@ -73,7 +76,8 @@ def _does(facts: FunctionFacts, node: ast.Call) -> Does:
     if _is_function(facts, node):
         return Does(Effect.DRAWS) if _draws_anew(facts, node) else other
     value, tree = facts.value(node.func), facts.source.tree
-    names = {n: v.value for n, v in facts.before(facts.statement).items() if isinstance(v, Const)}
+    known_before = facts.before(facts.statement).items()
+    names = {n: v.value for n, v in known_before if isinstance(v, Const) and stores(facts, n) < 2}
     arguments = known_arguments(node, {n: v for n, v in names.items() if v is None or isinstance(v, bool)})
     if isinstance(value, Function):
         named = is_still_named(facts, node.func) and is_only_one(value.info.name, tree)
@@ -98,4 +102,5 @@ def _draws_anew(facts: FunctionFacts, node: ast.Call) -> bool:
     """Does a function of torch draw from a default generator, and give a new tensor?"""
     last = (qualified(facts, node.func) or "").rpartition(".")[2]
     told = {k.arg for k in node.keywords} & {"generator", "out", "inplace", None}
-    return is_draw(facts, node) and last in known.RANDOM and not told
+    placed = any(isinstance(a, ast.Starred) for a in node.args) or len(node.args) > flags.INPLACE.get(last, 99)
+    return is_draw(facts, node) and last in known.RANDOM and not told and not placed

@@ -8,22 +8,38 @@ to be None, False or True where it is called: a branch that these do not take co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Value, options
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, join_all, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.legality.bodies.arguments import MORE, Arguments, constant_of, decided, known_arguments
 from graphmend.transforms.legality.bodies.changed import MAKERS
-from graphmend.transforms.legality.bodies.layers import NOT_KNOWN, Does, Effect, gives_new, of_layer, together
-from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.bodies.layers import (
+    NOT_KNOWN,
+    Does,
+    Effect,
+    asks_in_place,
+    gives_new,
+    of_layer,
+    together,
+)
+from graphmend.transforms.legality.bodies.local_names import LocalNames
+from graphmend.transforms.legality.bodies.replaced_modules import (
+    is_defined_twice,
+    is_made_by_argument,
+    is_put_elsewhere,
+)
+from graphmend.transforms.legality.names.replaced import is_lasting
+from graphmend.transforms.legality.operations import aliases, flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.modules import has_hooks
 
 _DEEPEST = 12
-_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_SAYS = frozenset("debug info warning warning_once warn error critical exception log".split())
 _BUILTINS = frozenset(
     "len range enumerate zip reversed isinstance min max sum abs pow round tuple list dict set float int bool str any "
     "all sorted getattr hasattr type super callable divmod slice".split()
@@ -40,9 +56,6 @@ _CONTEXTS = frozenset(
 _TENSOR_METHODS = (
     known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.REDUCTIONS | known.CASTS | known.METHODS
 ) | frozenset("expand split chunk to view size item tolist get items keys values copy format lower upper".split())
-#: what is known of the arguments of a call, by position or name: None, False, True, or `...` where it may be anything;
-#: `**` is there where further ones may be given
-Arguments = Mapping[str | int, object]
 
 
 def of_module(
@@ -78,7 +91,7 @@ def _of_one(value: Value, tree: ast.AST, arguments: Arguments, depth: int, new: 
 def _of_class(info: ClassInfo, arguments: Arguments, depth: int) -> Does:
     classes = mro(info)
     method = next((cls.methods["forward"] for cls in classes if "forward" in cls.methods), None)
-    if method is None:
+    if method is None or is_defined_twice(method):
         return Does(Effect.UNKNOWN, f"`{info.name}`")
     calls = (Does(Effect.UNKNOWN, f"`{cls.name}.__call__`") for cls in classes if "__call__" in cls.methods)
     return together([of_function(method, info, arguments, depth), *calls])
@@ -92,22 +105,16 @@ class _Body:
         self._module: ModuleInfo = info.module
         names = [p.arg for p in info.parameters]
         self._me = names[0] if owner is not None and names else None
+        node = info.node
+        self._names = LocalNames([node.body] if isinstance(node, ast.Lambda) else node.body, names, self._is_new)
         self._known: dict[str, object] = {}
         """Names that stand for None, False or True."""
         for position, name in enumerate(names[1:] if owner is not None else names):
             default = info.defaults.get(name)
-            otherwise = ... if _MORE in arguments else _constant(default)
+            otherwise = ... if MORE in arguments else constant_of(default)
             given = arguments.get(position, arguments.get(name, otherwise))
-            if given is not ...:
+            if given is not ... and not self._names.is_bound_again(name):
                 self._known[name] = given
-        self._given = {*names}
-        """Names that stand for what the function was given, which its caller may see change."""
-        self._made: set[str] = set()
-        """Names of tensors and numbers that were computed here, which nothing else has."""
-        self._held: set[str] = set()
-        """Names of containers that were made here."""
-        self._modules: dict[str, Value] = {}
-        """Names that loops over submodules bind."""
         self._found: list[Does] = []
 
     def does(self) -> Does:
@@ -140,23 +147,24 @@ class _Body:
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
-                decided = self._decided(test)
-                self._visit([test] if decided is None else [])
-                self._visit([*(body if decided is not False else ()), *(orelse if decided is not True else ())])
+                told = decided(test, self._known)
+                self._visit([test] if told is None else [])
+                self._visit([*(body if told is not False else ()), *(orelse if told is not True else ())])
             case ast.Assign(targets=targets, value=value):
                 self._expression(value)
                 for target in targets:
-                    self._bind(target, value)
+                    self._bind(target)
             case ast.AnnAssign(target=target, value=value):
                 self._visit([value])
                 if value is not None:
-                    self._bind(target, value)
+                    self._bind(target)
             case ast.AugAssign(target=target, value=value):
                 self._expression(value)
                 self._augment(target, statement)
             case ast.For(target=target, iter=each, body=body, orelse=orelse):
                 self._expression(each)
-                self._loop(target, each)
+                self._runs_through(each)
+                self._bind(target)
                 self._visit([*body, *orelse])
             case ast.With(items=items, body=body):
                 for item in items:
@@ -176,118 +184,151 @@ class _Body:
             self._expression(context)
             self._add(Effect.UNKNOWN, context)
 
-    def _loop(self, target: ast.expr, each: ast.expr) -> None:
-        match target, each:
-            case ast.Tuple(elts=[_, inner]), ast.Call(func=ast.Name(id="enumerate"), args=[of, *_]):
-                self._loop(inner, of)
-                return
-            case ast.Name(id=name), _ if (value := self._attribute(each)) is not None:
-                self._modules[name] = value
-        self._bind(target, None)
-
-    def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
+    def _bind(self, target: ast.expr) -> None:
         match target:
-            case ast.Name(id=name):
-                alias = isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))
-                (self._given.add if alias else self._given.discard)(name)
-                (self._made.add if value is not None and self._is_new(value) else self._made.discard)(name)
-                (self._held.add if isinstance(value, _DISPLAYS) else self._held.discard)(name)
-                self._known.pop(name, None)
+            case ast.Name():
+                pass
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 for one in targets:
-                    self._bind(one, None)
+                    self._bind(one)
             case ast.Starred(value=one):
-                self._bind(one, None)
-            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._made or name in self._held:
+                self._bind(one)
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._names.made | self._names.held:
                 self._expression(index)
             case _:
                 self._add(Effect.STAYS, target)
 
     def _augment(self, target: ast.expr, statement: ast.stmt) -> None:
         root = target.value if isinstance(target, ast.Subscript) else target
-        if not isinstance(root, ast.Name) or (root.id in self._given and root.id not in self._made):
-            self._add(Effect.STAYS, statement)
-        elif root.id not in self._made:
-            self._add(Effect.UNKNOWN, statement)
+        if isinstance(root, ast.Name) and root.id in self._names.made:
+            return
+        local = isinstance(root, ast.Name) and self._names.is_local(root.id)
+        given = not local or (isinstance(root, ast.Name) and self._names.may_be_given(root.id))
+        self._add(Effect.STAYS if given else Effect.UNKNOWN, statement)
 
-    def _is_new(self, value: ast.expr) -> bool:
-        """Does an expression give a tensor or a number that nothing else has?"""
+    def _is_new(self, value: ast.expr) -> bool | None:
+        """Does an expression give a tensor or a number that nothing else has? None for a name."""
         match value:
             case ast.BinOp() | ast.Compare():
                 return True
-            case ast.Name(id=name):
-                return name in self._made
+            case ast.Constant(value=bool() | int() | float()):
+                return True
+            case ast.Name():
+                return None
             case ast.Call(func=ast.Attribute(attr=attr) as function):
                 if self._me is not None and _root(function) == self._me:
                     called = self._attribute(function)
                     return called is not None and all(map(gives_new, options(called)))
-                return (attr in aliases.NEW or attr in MAKERS) and not any(k.arg == "inplace" for k in value.keywords)
+                return (attr in aliases.NEW or attr in MAKERS) and not asks_in_place(value, attr)
         return False
+
+    def _has_alone(self, node: ast.expr) -> bool:
+        """Is what an expression stands for new, by its name or as it is?"""
+        return self._is_new(node) or (isinstance(node, ast.Name) and node.id in self._names.made)
+
+    def _runs_through(self, each: ast.expr) -> None:
+        """Running through an iterator uses it up, and through an object runs its code."""
+        match each:
+            case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed"), args=args):
+                for one in args:
+                    self._runs_through(one)
+            case ast.Attribute():
+                value = self._attribute(each)
+                if value is None or not all(isinstance(v, (Container, Tensor, Static)) for v in options(value)):
+                    self._add(Effect.UNKNOWN, each)
 
     # -- expressions
 
     def _expression(self, node: ast.expr) -> None:
         match node:
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                decided = self._decided(test)
-                self._visit([test] if decided is None else [])
-                self._visit([*([body] if decided is not False else ()), *([orelse] if decided is not True else ())])
+                told = decided(test, self._known)
+                self._visit([test] if told is None else [])
+                self._visit([*([body] if told is not False else ()), *([orelse] if told is not True else ())])
                 return
             case ast.Await() | ast.Yield() | ast.YieldFrom():
                 self._add(Effect.STAYS, node)
-            case ast.NamedExpr(target=target, value=value):
-                self._bind(target, value)
+            case ast.BinOp(left=left, right=right) if self._is_object(left) or self._is_object(right):
+                self._add(Effect.UNKNOWN, node)
+            case ast.Subscript(value=ast.Attribute() as of, ctx=ast.Load()) if self._may_run_code(of):
+                self._add(Effect.UNKNOWN, node)
+            case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me and self._is_method(attr):
+                self._add(Effect.UNKNOWN, node)  # a property, or a method that is handed on
             case ast.Call():
                 self._called(node)
         self._visit(ast.iter_child_nodes(node))
 
     def _called(self, node: ast.Call) -> None:
-        match node.func:
+        function = node.func
+        match function:
             case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me:
                 return self._of_self(node, attr)
-            case ast.Name(id=name) if name in self._modules:
-                return self._module_called(self._modules[name], node)
-            case ast.Subscript() if (held := self._attribute(node.func)) is not None:
-                return self._module_called(held, node)
-            case ast.Name(id=name) if name in self._module.functions and name not in self._given | self._made:
-                return self._function(self._module.functions[name], None, node)
-        of = _root(node.func)
-        local = of in self._given or of in self._made
-        path = self._module.qualified(node.func) if of is not None and not local else None
-        if isinstance(node.func, ast.Name) and path in (None, node.func.id, f"builtins.{node.func.id}"):
-            compute = node.func.id in _BUILTINS and node.func.id not in self._module.globals
-            return None if compute else self._add(Effect.UNKNOWN, node)
+            case ast.Attribute() if (
+                self._me is not None and _root(function) == self._me and not self._is_of_tensor(function.value)
+            ):
+                return self._add(Effect.UNKNOWN, node)  # of an object that this one holds
+            case ast.Subscript() if (held := self._attribute(function)) is not None:
+                return self._one_called(held, node)
+            case ast.Name(id=name) if self._names.is_local(name):
+                held = together_of(self._attribute(each) for each in self._names.looped_over(name))
+                return self._add(Effect.UNKNOWN, node) if held is None else self._one_called(held, node)
+            case ast.Name(id=name) if name in self._module.functions and name not in self._module.redefined:
+                lasting = is_lasting(name, self._module.source.tree)
+                return self._function(self._module.functions[name], None, node) if lasting else self._unknown(node)
+        of = _root(function)
+        local = of is not None and self._names.is_local(of)
+        path = self._module.qualified(function) if of is not None and not local else None
+        if isinstance(function, ast.Name):
+            if path == f"builtins.{function.id}" and function.id in ("print", "setattr", "delattr", "exec", "eval"):
+                return self._add(Effect.STAYS, node)
+            plain = path == f"builtins.{function.id}" and function.id in _BUILTINS
+            return None if plain else self._unknown(node)
         folder, _, last = (path or "").rpartition(".")
-        if folder in known.FUNCTIONAL or (isinstance(node.func, ast.Attribute) and folder.partition(".")[0] != "torch"):
-            last = last or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
-            return self._operation(node, folder, last)
-        if not path or not path.startswith("math."):
-            self._add(Effect.UNKNOWN, node)
-        return None
-
-    def _operation(self, node: ast.Call, folder: str, last: str) -> None:
-        """A function of torch, or a method of a value."""
-        of_torch = folder in known.FUNCTIONAL
-        keywords = {k.arg: k.value for k in node.keywords}
-        in_place = (last.endswith("_") and not last.endswith("__")) or "out" in keywords
-        asked = keywords.get("inplace")
-        in_place |= asked is not None and not (isinstance(asked, ast.Constant) and asked.value is False)
-        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        changed = node.args[0] if of_torch and node.args else owner
-        if in_place and "out" not in keywords and changed is not None and self._is_new(changed):
-            return
-        if not of_torch and last in _CHANGE and isinstance(owner, ast.Name) and owner.id in self._held:
-            return
-        if (
-            in_place
-            or (not of_torch and last in _CHANGE)
-            or (of_torch and (last in known.EFFECTFUL or keywords.keys() & {"max_norm", "generator"}))
+        if folder in known.FUNCTIONAL:
+            return self._of_torch(node, last)
+        if path is None and isinstance(function, ast.Attribute):
+            return self._of_value(node, function)
+        if folder in ("logging", "warnings", "graphmend.runtime") or (
+            isinstance(function, ast.Attribute) and function.attr in _SAYS
         ):
-            self._add(Effect.STAYS, node)
-        elif last in known.RANDOM:
-            self._add(Effect.DRAWS if of_torch else Effect.UNKNOWN, node)
-        elif not of_torch and last not in _TENSOR_METHODS:
-            self._add(Effect.UNKNOWN, node)
+            return self._add(Effect.STAYS, node)
+        return None if folder == "math" else self._unknown(node)
+
+    def _unknown(self, node: ast.AST) -> None:
+        self._add(Effect.UNKNOWN, node)
+
+    def _of_torch(self, node: ast.Call, last: str) -> None:
+        """A function of torch, of which nothing is known but by the tables of `operations`."""
+        keywords = {k.arg: k.value for k in node.keywords}
+        starred = None in keywords or any(isinstance(a, ast.Starred) for a in node.args)
+        if starred and (last in flags.INPLACE or last in flags.MAX_NORM):
+            return self._unknown(node)
+        if last.endswith("_") or "out" in keywords or asks_in_place(node, last):
+            new = bool(node.args) and self._has_alone(node.args[0]) and "out" not in keywords
+            effect = Effect.DRAWS if last in known.DRAWN_IN_PLACE or last in known.RANDOM else Effect.NOTHING
+            return self._add(effect if new else Effect.STAYS, node)
+        tabled = "max_norm" in keywords or len(node.args) > flags.MAX_NORM.get(last, len(node.args))
+        if last in known.EFFECTFUL or "generator" in keywords or tabled or (last == "normalize" and len(node.args) > 4):
+            return self._add(Effect.STAYS, node)
+        if last in known.RANDOM:
+            return self._add(Effect.DRAWS, node)
+        measured = last in aliases.NEW or last in aliases.VIEWS or last in aliases.MAY_BE_INPUT
+        return None if measured else self._unknown(node)
+
+    def _of_value(self, node: ast.Call, function: ast.Attribute) -> None:
+        """A method of a value that is taken to be a tensor, or a container that was made here."""
+        owner, last = function.value, function.attr
+        if isinstance(owner, ast.Name) and owner.id in self._names.held and last in _CHANGE:
+            return None
+        if last.endswith("_") and not last.endswith("__"):
+            effect = Effect.DRAWS if last in known.DRAWN_IN_PLACE else Effect.NOTHING
+            return self._add(effect if self._has_alone(owner) else Effect.STAYS, node)
+        if last in _CHANGE or any(k.arg == "out" for k in node.keywords):
+            return self._add(Effect.STAYS, node)
+        if last in _SAYS and isinstance(owner, ast.Name) and not self._names.is_local(owner.id):
+            return self._add(Effect.STAYS, node)
+        local = not isinstance(owner, ast.Name) or self._names.is_local(owner.id)
+        return None if last in _TENSOR_METHODS and local else self._unknown(node)
 
     def _of_self(self, node: ast.Call, attr: str) -> None:
         assert self._owner is not None
@@ -295,65 +336,58 @@ class _Body:
         if (method := next((cls.methods[attr] for cls in classes if attr in cls.methods), None)) is not None:
             return self._function(method, None if method.is_static else self._owner, node)
         value = self._attribute(node.func)
-        return self._add(Effect.UNKNOWN, node) if value is None else self._module_called(value, node)
+        if value is None or is_put_elsewhere(attr, self._module.source.tree):
+            return self._unknown(node)
+        arguments = known_arguments(node, self._known)
+        new = bool(node.args) and self._has_alone(node.args[0])
+        self._found.append(of_module(value, self._module.source.tree, arguments, self._depth + 1, given_new=new))
+        return None
 
-    def _module_called(self, value: Value, node: ast.Call) -> None:
-        tree = self._module.source.tree
-        new, arguments = bool(node.args) and self._is_new(node.args[0]), known_arguments(node, self._known)
-        self._found.append(of_module(value, tree, arguments, self._depth + 1, given_new=new))
+    def _one_called(self, held: Value, node: ast.Call) -> None:
+        """One of several modules, whichever: what it is given need not come from the one in front of it."""
+        arguments, tree = known_arguments(node, self._known), self._module.source.tree
+        for value in options(held):
+            parts = value.items or (value.of,) if isinstance(value, Container) and value.kind == "modules" else (None,)
+            for part in parts:
+                if part is None:
+                    self._unknown(node)
+                else:
+                    self._found.append(of_module(part, tree, arguments, self._depth + 1))
 
     def _function(self, info: FunctionInfo, owner: ClassInfo | None, node: ast.Call) -> None:
         self._found.append(of_function(info, owner, known_arguments(node, self._known), self._depth + 1))
 
     def _attribute(self, node: ast.expr) -> Value | None:
-        """What `self.name` holds, a module or several."""
+        """What `self.name`, or a part of it, holds; None where that is not known, or hangs on who made the object."""
         match node:
             case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me and self._owner is not None:
                 cached = (cls.attribute_cache.get(attr) for cls in mro(self._owner))
-                return next((value for value in cached if value is not None), None)
+                value = next((value for value in cached if value is not None), None)
+                return None if value is None or is_made_by_argument(self._owner, attr) else value
             case ast.Subscript(value=value):
                 return self._attribute(value)
         return None
 
-    # -- what is known
+    def _is_method(self, attr: str) -> bool:
+        return self._owner is not None and any(attr in cls.methods for cls in mro(self._owner))
 
-    def _decided(self, test: ast.expr) -> bool | None:
-        match test:
-            case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=None)]):
-                if name in self._known and isinstance(op, (ast.Is, ast.IsNot)):
-                    return (self._known[name] is None) is isinstance(op, ast.Is)
-            case ast.Name(id=name) if name in self._known:
-                return bool(self._known[name])
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self._decided(operand)
-                return None if inner is None else not inner
-            case ast.BoolOp(op=op, values=values):
-                found = [self._decided(v) for v in values]
-                if isinstance(op, ast.And):
-                    return False if False in found else (True if all(found) else None)
-                return True if True in found else (False if all(f is False for f in found) else None)
-        return None
+    def _is_of_tensor(self, node: ast.expr) -> bool:
+        """Is what a method belongs to a tensor that the object holds, or something computed?"""
+        if not isinstance(node, (ast.Attribute, ast.Name)):
+            return True
+        value = self._attribute(node)
+        return value is not None and all(isinstance(v, Tensor) for v in options(value))
 
+    def _is_object(self, node: ast.expr) -> bool:
+        value = self._attribute(node)
+        return value is not None and any(isinstance(v, (Instance, ExternalInstance)) for v in options(value))
 
-_MORE = "**"
-
-
-def known_arguments(node: ast.Call, names: Mapping[str, object]) -> Arguments:
-    """What is known of the arguments of a call, where some names are known to stand for None, False or True."""
-    found: dict[str | int, object] = {}
-    places: list[tuple[str | int, ast.expr]] = [*enumerate(node.args)]
-    places += [(k.arg, k.value) for k in node.keywords if k.arg is not None]
-    for place, value in places:
-        found[place] = names.get(value.id, ...) if isinstance(value, ast.Name) else _constant(value)
-    if any(k.arg is None for k in node.keywords) or any(isinstance(a, ast.Starred) for a in node.args):
-        found[_MORE] = ...
-    return found
-
-
-def _constant(node: ast.expr | None) -> object:
-    """None, False or True, where an expression says so; `...` for anything else."""
-    plain = isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
-    return node.value if plain and isinstance(node, ast.Constant) else ...
+    def _may_run_code(self, node: ast.Attribute) -> bool:
+        """May indexing an attribute of the object run code of a class?"""
+        if not (isinstance(node.value, ast.Name) and node.value.id == self._me):
+            return False
+        value = self._attribute(node)
+        return value is None or not all(isinstance(v, (Tensor, Container, Static)) for v in options(value))
 
 
 def _root(node: ast.expr) -> str | None:
@@ -361,3 +395,10 @@ def _root(node: ast.expr) -> str | None:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def together_of(values: Iterable[Value | None]) -> Value | None:
+    """One of several values; None where there is none, or one is not known."""
+    every = [*values]
+    known_values = [v for v in every if v is not None]
+    return join_all(known_values) if every and len(every) == len(known_values) else None

@@ -19,7 +19,7 @@ RANDOM = _names("""
     rand rand_like randint randint_like randn randn_like randperm normal bernoulli multinomial
     poisson binomial dropout alpha_dropout feature_alpha_dropout feature_dropout dropout1d dropout2d
     dropout3d rrelu gumbel_softmax fractional_max_pool2d fractional_max_pool3d
-    scaled_dot_product_attention multi_head_attention_forward
+    scaled_dot_product_attention multi_head_attention_forward native_dropout _standard_gamma _sample_dirichlet
 """)
 
 #: methods that fill a tensor with random numbers

@@ -28,6 +28,9 @@ _REGISTER_HOOKS = (
     "register_forward_pre_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_hook",
     "register_parametrization",
     "spectral_norm",
     "_forward_hooks",
@@ -38,8 +41,13 @@ _REGISTER_HOOKS = (
 @lru_cache(maxsize=8)
 def has_hooks(tree: ast.AST | None) -> bool:
     """Does a file give modules hooks, which see what these are given and what they give, and may keep or change it?"""
-    named = (n for n in nodes_in(tree) if isinstance(n, (ast.Attribute, ast.Name))) if tree is not None else ()
-    return any(_last(n) in _REGISTER_HOOKS for n in named)
+    for node in nodes_in(tree) if tree is not None else ():
+        if isinstance(node, ast.alias):
+            if node.name.rpartition(".")[2] in _REGISTER_HOOKS:
+                return True
+        elif isinstance(node, (ast.Attribute, ast.Name)) and _last(node) in _REGISTER_HOOKS:
+            return True
+    return False
 
 
 def does(value: Value, tree: ast.AST | None, given: Kind = "rows", depth: int = 0) -> Does:

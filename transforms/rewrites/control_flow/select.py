@@ -13,7 +13,8 @@ Legal when:
     both sides only bind names, store in tensors that they have made, or return, and have no other effect than to draw
     from torch's default generators, and to move running statistics of normalising layers: both are as before where
     the side is not taken. Shapes, dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them
-    while TorchDynamo traces, and branches as before where they differ. The mended program needs `graphmend-runtime`.
+    while TorchDynamo traces, and branches as before where they differ. In an unsafe mend the strides may, where they
+    look as if they did. The mended program needs `graphmend-runtime`.
 
 Differs in:
     nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
@@ -75,11 +76,11 @@ from graphmend.transforms.legality.gradients import (
     mixed,
     recorded,
 )
-from graphmend.transforms.legality.in_place import laid_otherwise
+from graphmend.transforms.legality.in_place import laid_apart, laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
-from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
 
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 NAME = "select"
 _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
 _RUNTIME = "graphmend.runtime"
+_STRIDES = Difference("strides", "while compiled the result has strides of its own where those of the sides differ")
 
 
 @asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names", any_value=True)
@@ -154,7 +156,12 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     either = bool(differences) and recorded(facts, statement)
     either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
     differences += [EITHER_GRADIENT] if either else []
-    writer = _Writer(facts, predicates, imports, f"{', mixed_grad=True' if either else ''}{_put_back(facts, sides)}")
+    # what is safe keeps its strides
+    if differences and any(laid_apart(facts, a[0], b[0]) for _, a, b in _pairs(facts, statement, sides, results)):
+        differences.append(_STRIDES)
+    options = f"{', mixed_grad=True' if either else ''}{_put_back(facts, sides)}"
+    options += ", any_strides=True" if _STRIDES in differences else ""
+    writer = _Writer(facts, predicates, imports, options)
     if bound is not None:
         writer.lines.append(f"{bound.target.id} = {predicates.code.line(bound.value)}")
     text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
@@ -168,11 +175,10 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
 def _put_back(facts: FunctionFacts, sides: Sequence[Side]) -> str:
     """What `select` is told where a side draws random numbers, or moves the statistics of modules."""
     found = in_vain(facts, *(e for side in sides for e in evaluated_by(side.statements)))
-    bound = {name for side in sides for name in writes(*side.statements)}
     moving = list(dict.fromkeys(ast.unparse(module) for module in found.moving))
-    if any(reads(module) & bound for module in found.moving):
+    if any(reads(module) & writes(*side.statements) for module in found.moving for side in sides):
         raise NotAFunctionError(f"`{moving[0]}` moves its running statistics, and is not there in front of the branch")
-    told = f", moving=({', '.join(moving)},)" if moving else ""
+    told = f", moving=lambda: ({', '.join(moving)},)" if moving else ""
     return f"{', draws=True' if found.draws else ''}{told}"
 
 
@@ -276,14 +282,17 @@ def _compared(
         if kinds == {Static, Tensor} or (kinds == {Static} and repr(pair[0]) != repr(pair[1])):
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` hold Python values, which no graph selects")
     plain = any(isinstance(o, Static) and (o is v or o.type in NUMBER_TYPES) for v in values for o in options(v))
-    if (plain or none_at_first(facts, statement, *values)) and any(tensor_in(v) is not None for v in values):
+    tensors = any(tensor_in(v) is not None for v in values)
+    if tensors and (plain or none_at_first(facts, statement, *values)):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
+    if (plain or all(v is UNKNOWN for v in values)) and not tensors:
+        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` may be numbers, which are not selected in a graph")
     dtypes = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
     if "bool" in dtypes and dtypes[0] != dtypes[1]:
-        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
+        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` may have two dtypes, as one is bool")
     nodes = one[0], other[0]
     if laid_otherwise(facts, *nodes) != laid_otherwise(facts, *nodes[::-1]):
-        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different strides")
+        yield _STRIDES
     if is_detached(nodes[0]) != is_detached(nodes[1]):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")
     if nodes[0] is not None and nodes[1] is not None:
@@ -326,10 +335,15 @@ class _Writer:
         line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]}{self.options})"
         return "\n".join([*self.lines, line]) + "\n", self.kept
 
+    def _in_order(self, side: Side, results: Sequence[str]) -> bool:
+        """Does a tuple of the results evaluate all that a side does, and in its order, as far as that is seen?"""
+        matters = [name for name, value in side.bound.items() if not repeatable(self.facts, value)]
+        return matters == [name for name in results if name in matters]
+
     def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
         """A function of no arguments that runs a side."""
         code = self.predicates.code
-        if side.simple:
+        if side.simple and self._in_order(side, results):
             values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
             if not results:
                 values = [code.argument(s.value) for s in side.statements if isinstance(s, ast.Return) and s.value][:1]
@@ -365,7 +379,10 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
     code = predicates.code
     bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
     first, second = bodies[::-1] if swapped else bodies
-    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second}{_put_back(facts, sides)})"
+    if differences and laid_apart(facts, chosen.body, chosen.orelse):
+        differences.append(_STRIDES)
+    options = _put_back(facts, sides) + (", any_strides=True" if _STRIDES in differences else "")
+    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second}{options})"
 
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_expression(facts.source, chosen, text)]

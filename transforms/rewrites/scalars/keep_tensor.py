@@ -209,6 +209,11 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix:
     floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
     detach = ".detach()" if floating and _detach(facts) else ""
     text = f"{Code(facts.source).operand(operand)}{detach}"
+    if isinstance(value, Tensor) and value.ndarray:
+        of_torch = Imports(facts)
+        text = f"{of_torch.name('torch.as_tensor')}({Code(facts.source).argument(operand)})"
+        if of_torch.edits():
+            raise NeedsPythonNumberError(f"`{ast.unparse(operand)}` is a NumPy array, and torch is not imported")
     kept = Taken(text, value.dtype if isinstance(value, Tensor) else None, shares(facts, operand).fresh)
     kept, uses = asked(facts, kept, lambda uses: uses.parts(node))
     if uses.also:

@@ -1,0 +1,48 @@
+"""Where what an object holds may be another module than its class says."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import nodes_in
+
+
+@lru_cache(maxsize=256)
+def is_made_by_argument(owner: ClassInfo, attr: str) -> bool:
+    """Is an attribute given what a parameter makes, of which a default is only one: `self.act = act()`?"""
+    for cls in mro(owner):
+        for method, _, value in cls.assigned.get(attr, ()):
+            given = {p.arg for p in method.parameters[1:]}
+            called = (n.func for n in nodes_in(value) if isinstance(n, ast.Call))
+            if any(isinstance(n, ast.Name) and n.id in given for n in [value, *called]):
+                return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def is_put_elsewhere(attr: str, tree: ast.AST | None) -> bool:
+    """May code of a file put another module in the place of an attribute, or another method in that of `forward`?"""
+    for node in nodes_in(tree) if tree is not None else ():
+        match node:
+            case ast.Attribute(attr=name, value=of, ctx=ast.Store()) if name in (attr, "forward"):
+                if not (isinstance(of, ast.Name) and of.id == "self" and name == attr):
+                    return True
+            case ast.Call(func=ast.Attribute(attr="add_module" | "register_module" | "__setattr__")):
+                return True
+            case ast.Call(func=ast.Name(id="setattr")):
+                return True
+    return False
+
+
+def is_defined_twice(method: FunctionInfo) -> bool:
+    """Has its file another function of its name in the same class, as in the two sides of a branch?"""
+    tree = method.source.tree
+    classes = (n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)) if tree is not None else ()
+    around = next((c for c in classes if any(n is method.node for n in c.body)), None)
+    if around is None:
+        return True
+    inside = [n for n in nodes_in(around) if isinstance(n, ast.FunctionDef) and n.name == method.name]
+    return len(inside) > 1
