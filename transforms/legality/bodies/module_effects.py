@@ -8,10 +8,10 @@ to be None, False or True where it is called: a branch that these do not take co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, join_all, options
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
@@ -268,10 +268,9 @@ class _Body:
             ):
                 return self._add(Effect.UNKNOWN, node)  # of an object that this one holds
             case ast.Subscript() if (held := self._attribute(function)) is not None:
-                return self._one_called(held, node)
+                return self._one_called([held], node)
             case ast.Name(id=name) if self._names.is_local(name):
-                held = together_of(self._attribute(each) for each in self._names.looped_over(name))
-                return self._add(Effect.UNKNOWN, node) if held is None else self._one_called(held, node)
+                return self._one_called([self._attribute(each) for each in self._names.looped_over(name)], node)
             case ast.Name(id=name) if name in self._module.functions and name not in self._module.redefined:
                 lasting = is_lasting(name, self._module.source.tree)
                 return self._function(self._module.functions[name], None, node) if lasting else self._unknown(node)
@@ -343,10 +342,12 @@ class _Body:
         self._found.append(of_module(value, self._module.source.tree, arguments, self._depth + 1, given_new=new))
         return None
 
-    def _one_called(self, held: Value, node: ast.Call) -> None:
+    def _one_called(self, held: Sequence[Value | None], node: ast.Call) -> None:
         """One of several modules, whichever: what it is given need not come from the one in front of it."""
         arguments, tree = known_arguments(node, self._known), self._module.source.tree
-        for value in options(held):
+        if not held:
+            self._unknown(node)
+        for value in (one for several in held for one in (options(several) if several is not None else (None,))):
             parts = value.items or (value.of,) if isinstance(value, Container) and value.kind == "modules" else (None,)
             for part in parts:
                 if part is None:
@@ -395,10 +396,3 @@ def _root(node: ast.expr) -> str | None:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def together_of(values: Iterable[Value | None]) -> Value | None:
-    """One of several values; None where there is none, or one is not known."""
-    every = [*values]
-    known_values = [v for v in every if v is not None]
-    return join_all(known_values) if every and len(every) == len(known_values) else None
