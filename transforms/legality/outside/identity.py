@@ -78,13 +78,18 @@ def _asked(node: ast.AST, is_tensor: Callable[[ast.expr], bool]) -> list[ast.exp
             return [element]
         case ast.Dict(keys=keys):
             return [key for key in keys if key is not None]
-        case ast.Subscript(value=of, slice=key) if not is_tensor(of):
+        case ast.Subscript(value=of, slice=key) if not is_tensor(of) and not _has_slices(key):
             return [key]
         case ast.Call(func=ast.Attribute(value=of, attr=attr), args=given) if attr in _LOOK_UP and not is_tensor(of):
             return given
         case ast.Attribute(value=of, attr=attr) if attr in _OF_OBJECT:
             return [of]
     return []
+
+
+def _has_slices(key: ast.expr) -> bool:
+    """Is an index none of a dictionary for certain: a slice, or several indices with one among them?"""
+    return any(isinstance(k, ast.Slice) for k in (key.elts if isinstance(key, ast.Tuple) else [key]))
 
 
 def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
