@@ -219,6 +219,8 @@ def _differences(
         raise NotAFunctionError(f"gradients would become NaN where `{shortened(operand)}` does not take the side")
     yield from gradient_differences(facts, statement, evaluated)
     for values in _pairs(facts, statement, sides, results):
+        if len(results) > 1 and values[1][1] is values[2][1] is UNKNOWN:
+            raise NotAFunctionError(f"`{values[1][2]}` and `{values[2][2]}` are not known to be tensors")
         yield from _compared(facts, statement, *values)
 
 
@@ -285,7 +287,7 @@ def _compared(
     tensors = any(tensor_in(v) is not None for v in values)
     if tensors and (plain or none_at_first(facts, statement, *values)):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
-    if (plain or all(v is UNKNOWN for v in values)) and not tensors:
+    if plain and not tensors:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` may be numbers, which are not selected in a graph")
     dtypes = [dtype_kind(tensor.dtype) if (tensor := tensor_in(v)) is not None else None for v in values]
     if "bool" in dtypes and dtypes[0] != dtypes[1]:
