@@ -17,7 +17,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.bodies.changed import changed_in
+from graphmend.transforms.legality.bodies.changed import arguments_for, changed_in
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import computes, runs_own_method
@@ -168,13 +168,11 @@ def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     value = facts.value(call.func)
     if not isinstance(value, Function):
         return []
-    own = value.bound is not None and not value.info.is_static
-    changed = changed_in(value.info.node, own)
-    names = [p.arg for p in value.info.parameters][own:]
-    by_place = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
-    starred = any(isinstance(a, ast.Starred) for a in call.args) or any(not k.arg for k in call.keywords)
-    every = changed.unknown or (changed.parameters and (starred or len(call.args) > len(names)))
-    found = [argument for name, argument in by_place if every or name in changed.parameters]
+    of = value.bound.info if isinstance(value.bound, Instance) and not value.info.is_static else None
+    changed = changed_in(value.info, of)
+    found = arguments_for(call, value.info, of, changed)
+    if changed and value.bound is not None and of is None:  # of a class, whose first parameter is no argument
+        found = [*call.args, *(k.value for k in call.keywords)]
     if isinstance(call.func, ast.Attribute):
         owner = ast.dump(call.func.value)
         held = [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]

@@ -1,4 +1,4 @@
-"""What does a function look as if it changed in place? Other functions that it calls are not looked at."""
+"""What does a function look as if it changed in place, also by the functions of its file that it calls?"""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.legality.bodies.local_names import bindings_of
 
 #: what makes a tensor that nothing else has
 MAKERS = frozenset("zeros ones full empty zeros_like ones_like full_like empty_like clone arange".split())
+_DEEPEST = 8
 _NEW = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.JoinedStr)
 
 
@@ -30,9 +33,20 @@ class Changed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def changed_in(function: ast.AST, is_method: bool) -> Changed:
-    """What looks like a change in place in a function, of more than what it has made itself."""
-    reader = _Reader(function, is_method)
+def changed_in(info: FunctionInfo, owner: ClassInfo | None) -> Changed:
+    """What looks like a change in place in a function, of more than what it has made itself, and in those of its file
+    that it calls; `owner` is the class of the object whose method it is.
+    """
+    return _changed(info, owner, ())
+
+
+def _changed(info: FunctionInfo, owner: ClassInfo | None, callers: tuple[FunctionInfo, ...]) -> Changed:
+    function = info.node
+    reader = _Reader(function, owner is not None)
+    for call in (n for n in nodes_in(function) if isinstance(n, ast.Call)):
+        for called, of in _called(info, owner, call):
+            if called not in callers and called is not info and len(callers) < _DEEPEST:
+                reader.passes_on(call, called, of, _changed(called, of, (*callers, info)))
     own = {*_own_stores(getattr(function, "body", ()))}
     for node in nodes_in(function):
         match node:
@@ -75,12 +89,15 @@ class _Reader:
         """Is it a name, or begins with one, that the function does not bind: a module, as `F` in `F.relu_(x)`?"""
         while isinstance(node, ast.Attribute):
             node = node.value
-        known = (
-            node.id == self._me or node.id in self._given or node.id in self._bound
-            if isinstance(node, ast.Name)
-            else True
-        )
-        return not known
+        own = {self._me, *self._given, *self._bound}
+        return isinstance(node, ast.Name) and node.id not in own
+
+    def passes_on(self, call: ast.Call, called: FunctionInfo, owner: ClassInfo | None, changed: Changed) -> None:
+        """A function that is called changes what it is given, or what the object holds."""
+        self.attributes |= changed.attributes
+        self.unknown |= changed.unknown
+        for argument in arguments_for(call, called, owner, changed):
+            self.changes(argument)
 
     def changes(self, node: ast.expr) -> None:
         """The object behind an expression, or one that it may be a part of, is changed."""
@@ -123,6 +140,30 @@ class _Reader:
                 self.unknown = True
             else:
                 self.changes(value)
+
+
+def arguments_for(call: ast.Call, called: FunctionInfo, owner: ClassInfo | None, changed: Changed) -> list[ast.expr]:
+    """What of the arguments of a call the function may change, as far as that has a name."""
+    names = [p.arg for p in called.parameters][owner is not None :]
+    by_place = [*zip(names, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+    starred = any(isinstance(a, ast.Starred) for a in call.args) or any(not k.arg for k in call.keywords)
+    if changed.unknown or (changed.parameters and (starred or len(call.args) > len(names))):
+        return [*call.args, *(k.value for k in call.keywords)]
+    return [argument for name, argument in by_place if name in changed.parameters]
+
+
+def _called(
+    info: FunctionInfo, owner: ClassInfo | None, call: ast.Call
+) -> Iterator[tuple[FunctionInfo, ClassInfo | None]]:
+    """The function of the file, or the method of the same object, that a call runs."""
+    me = info.parameters[0].arg if owner is not None and info.parameters else None
+    match call.func:
+        case ast.Name(id=name) if name in info.module.functions:
+            yield info.module.functions[name], None
+        case ast.Attribute(value=ast.Name(id=of), attr=attr) if owner is not None and of == me:
+            method = next((cls.methods[attr] for cls in mro(owner) if attr in cls.methods), None)
+            if method is not None:
+                yield method, None if method.is_static else owner
 
 
 def makes_tensor(value: ast.expr | None) -> bool:

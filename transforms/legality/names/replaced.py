@@ -60,16 +60,17 @@ def replaced_in_torch(tree: ast.Module | None, names: tuple[tuple[str, str], ...
 
 def _is_of_torch(owner: ast.expr, imports: Mapping[str, str]) -> bool:
     """Is it a module of torch with functions that are known, or a class of its layers or tensors?"""
-    name = _qualified(owner, imports)
+    name = named_in(owner, imports)
     return name in known.FUNCTIONAL or name in known.LAYERS
 
 
-def _qualified(node: ast.expr, imports: Mapping[str, str]) -> str:
+def named_in(node: ast.expr, imports: Mapping[str, str]) -> str:
+    """The qualified name of a path, by the imports of a file."""
     match node:
         case ast.Name(id=name):
             return imports.get(name, name)
         case ast.Attribute(value=value, attr=attr):
-            return f"{_qualified(value, imports)}.{attr}"
+            return f"{named_in(value, imports)}.{attr}"
     return ""
 
 

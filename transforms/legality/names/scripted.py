@@ -8,6 +8,7 @@ import ast
 from functools import lru_cache
 
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.legality.names.replaced import named_in
 
 _SCRIPTING = ("torch.jit.script", "torch.jit.script_method")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -23,7 +24,7 @@ def _scripted(tree: ast.Module | None, names: tuple[tuple[str, str], ...]) -> fr
     if tree is None:
         return frozenset()
     imports = dict(names)
-    calls = [n for n in nodes_in(tree) if isinstance(n, ast.Call) and _qualified(n.func, imports) in _SCRIPTING]
+    calls = [n for n in nodes_in(tree) if isinstance(n, ast.Call) and named_in(n.func, imports) in _SCRIPTING]
     waiting = [name for call in calls for argument in call.args for name in _named(argument)]
     if not waiting:
         return frozenset()
@@ -44,12 +45,3 @@ def _named(node: ast.expr) -> set[str]:
     return {
         n.id if isinstance(n, ast.Name) else n.attr for n in nodes_in(node) if isinstance(n, (ast.Name, ast.Attribute))
     }
-
-
-def _qualified(function: ast.expr, imports: dict[str, str]) -> str:
-    match function:
-        case ast.Name(id=name):
-            return imports.get(name, name)
-        case ast.Attribute(value=value, attr=attr):
-            return f"{_qualified(value, imports)}.{attr}"
-    return ""

@@ -134,7 +134,11 @@ def _stored(
                 text = code.operand(value)
                 if not same_dtype(facts, subscript.value, value):
                     text += f".to({code.operand(subscript.value)}.dtype)"
-                if dim and getattr(facts.value(value), "rank", None) != 0:
+                if dim and (rank := getattr(facts.value(value), "rank", None)) != 0:
+                    if not all(repeatable(facts, n) for n in nodes_in(subscript.slice) if isinstance(n, ast.Call)):
+                        return refuse(NAME, f"`{ast.unparse(subscript.slice)}` would be evaluated more than once")
+                    if rank is None:
+                        differences.append(Difference("exception", "a value of more dimensions than its place raises"))
                     place = code.text(subscript, dict.fromkeys(found, "0"))
                     text += f".expand({place}.shape).unsqueeze({dim})"
                 if text != code.operand(value):
