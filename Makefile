@@ -52,8 +52,8 @@ versions: $(STAMP)  ## facts, examples and tests with other versions of torch; V
 	PYTHONPATH=src:. $(BIN)/python -m bench.versions $(VERSIONS) $(if $(PARTS),--only $(PARTS)) $(if $(TESTS),--tests $(TESTS)) $(if $(AGAIN),--again)
 
 lint: $(STAMP)  ## ruff and mypy --strict
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --no-cache .
+	$(BIN)/ruff format --no-cache --check .
 	$(BIN)/mypy
 
 format: $(STAMP)  ## rewrite the sources as `make lint` wants them

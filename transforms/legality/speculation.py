@@ -11,10 +11,9 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.legality.bodies.in_vain import InVain, in_vain
-
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.bodies.in_vain import InVain, in_vain
 from graphmend.transforms.legality.effects import effects, is_layer, warns
 from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.legality.totality import kept_from_raising, may_raise
