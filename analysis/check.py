@@ -22,6 +22,7 @@ from graphmend.analysis.region.other_callers import called_by_others, for_any_ca
 from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.traversal import nodes_in, statements
 from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -123,7 +124,7 @@ class Result:
             around = (_definition(info) for _, info in self._places.values() if info is not None)
             functions = {definition for definition in around if definition is not None}
             return _with_callers(functions, tree) | _called(functions, tree)
-        return {n for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else set()
+        return {n for n in statements(tree) if isinstance(n, Definition)} if tree is not None else set()
 
     def _session(self, recording: Recording) -> AnalysisSession:
         assert self._again is not None
@@ -146,7 +147,7 @@ def _with_callers(functions: set[Definition], tree: ast.AST | None) -> set[Defin
     them.
     """
     found, names = {*functions}, {function.name for function in functions}
-    others = {n: _called_names(n) for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else {}
+    others = {n: _called_names(n) for n in statements(tree) if isinstance(n, Definition)} if tree is not None else {}
     while more := {function for function, called in others.items() if function not in found and called & names}:
         found |= more
         names |= {function.name for function in more}
@@ -156,7 +157,7 @@ def _with_callers(functions: set[Definition], tree: ast.AST | None) -> set[Defin
 def _called(functions: set[Definition], tree: ast.AST | None) -> set[Definition]:
     """The functions of a file, methods aside, that some functions may call: what is given to them goes through them."""
     names = {
-        n.func.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        n.func.id for f in functions for n in nodes_in(f) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
     }
     return (
         {n for n in tree.body if isinstance(n, Definition) and n.name in names}
@@ -167,7 +168,7 @@ def _called(functions: set[Definition], tree: ast.AST | None) -> set[Definition]
 
 def _called_names(function: Definition) -> set[str]:
     """The names of what a function may call: a property is called by its name alone."""
-    nodes = [*ast.walk(function)]
+    nodes = nodes_in(function)
     called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     return called | {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
 

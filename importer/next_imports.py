@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import ModuleInfo
     from graphmend.analysis.program.project import Project
 
-#: where a package loads names when they are asked for: how many modules deep, and in how many `import *`, one is sought
+#: where a package loads names when they are asked for: how many modules deep, and in how many `import *` one is sought
 _DEEPEST = 5
 _MOST_STARS = 20
 
@@ -72,17 +72,28 @@ class NextImports:
 
     def _of_definition(self, owner: str, name: str, depth: int) -> Iterator[str]:
         """Those behind a name that a package takes from one of its modules, perhaps not before it is asked for."""
+        found = self._taken_from(owner, name, [_MOST_STARS])
+        if found is not None and found != f"{owner}.{name}":
+            yield from self._files(found, depth + 1)
+
+    def _taken_from(self, owner: str, name: str, left: list[int]) -> str | None:
+        """What a name of a module is an import of, or the name itself where the module defines it; None where neither
+        is seen. `left` says how many modules of which all names are imported are still looked into.
+        """
         path = self._path(owner)
         if path is None or not self._is_looked_at(path) or (module := self._project.module(owner)) is None:
-            return
+            return None
         if name in module.imports:
-            yield from self._files(module.imports[name], depth + 1)
-        elif not _defines(module, name) and len(module.stars) <= _MOST_STARS:
-            for star in module.stars:
-                inner = self._project.module(star) if self._path(star) is not None else None
-                if inner is not None and (_defines(inner, name) or name in inner.imports):
-                    yield from self._files(f"{star}.{name}", depth + 1)
-                    return
+            return module.imports[name]
+        if _defines(module, name):
+            return f"{owner}.{name}"
+        for star in _likely(module.stars, name):
+            if not left[0]:
+                return None
+            left[0] -= 1
+            if (found := self._taken_from(star, name, left)) is not None:
+                return found
+        return None
 
     def _path(self, module: str) -> str | None:
         if module not in self._paths:
@@ -132,6 +143,16 @@ def _named(module: ModuleInfo, nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from [*module.imported(node).values()] or [module.absolute(node)]
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in module.imports:
             yield f"{module.imports[node.value.id]}.{node.attr}"
+
+
+def _likely(modules: Sequence[str], name: str) -> list[str]:
+    """Modules in the order in which a name is sought in them: those that it begins with come first, as `GPT2Model` does
+    with `gpt2`. Of many others none is looked into.
+    """
+    plain = name.lower()
+    own = {module: module.rpartition(".")[2].replace("_", "").lower() for module in modules}
+    named = sorted((m for m in modules if plain.startswith(own[m])), key=lambda m: -len(own[m]))
+    return named + ([m for m in modules if m not in named] if len(modules) <= _MOST_STARS else [])
 
 
 def _defines(module: ModuleInfo, name: str) -> bool:

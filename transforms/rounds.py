@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.check import Result
 from graphmend.analysis.syntax.source import Source
-from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.analysis.syntax.traversal import statements
 from graphmend.transforms.attempt import Lane
 from graphmend.transforms.code.text_edits import apply, cross
 from graphmend.transforms.fix import TextEdit, Unmendable
@@ -285,7 +285,7 @@ def _of(lane: Lane, choices: list[Choice]) -> list[Choice]:
 
 def _is_of_constructor(edit: TextEdit, source: Source) -> bool:
     """Does an edit change how objects of a class are made?"""
-    nodes = nodes_in(source.tree) if source.tree is not None else ()
+    nodes = statements(source.tree) if source.tree is not None else ()
     makes = (n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in _CONSTRUCTORS)
     return any(n.lineno <= edit.span.line <= (n.end_lineno or n.lineno) for n in makes)
 

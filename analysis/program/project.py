@@ -50,6 +50,7 @@ class NoLoader:
 #: (`graphmend.runtime`) by what it is for
 NEVER_READ = frozenset(
     {"graphmend", "torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings", "scipy"}
+    | {"inspect", "ast", "tokenize", "re", "importlib"}
 )
 
 

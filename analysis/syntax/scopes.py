@@ -91,15 +91,18 @@ class Bindings:
 
 def bound_in(*trees: ast.AST) -> Counter[str]:
     """The names that any scope of some trees binds, and how often; `*` where one imports all names of a module."""
-    found: Counter[str] = Counter()
-    for tree in trees:
-        for node in walk(tree):
-            found.update(_bound_by(node))
+    found: list[str] = []
+    for node in (node for tree in trees for node in walk(tree)):
+        if isinstance(node, ast.Name):  # most nodes that bind are names, and most names do not
+            if isinstance(node.ctx, ast.Store):
+                found.append(node.id)
+        elif not isinstance(node, (ast.Attribute, ast.Call, ast.Constant)):
+            found += _bound_by(node)
             if isinstance(node, (ast.Global, ast.Nonlocal)):
-                found.update(node.names)
+                found += node.names
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                found.update(parameter_names(node))
-    return found
+                found += parameter_names(node)
+    return Counter(found)
 
 
 def parameter_names(function: FunctionNode) -> Iterator[str]:

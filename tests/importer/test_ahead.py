@@ -383,3 +383,32 @@ def test_as_traced_nothing_is_guessed_where_what_is_named_is_kept(folder: Path) 
     while ahead.step():
         pass
     assert asked == ["first"]
+
+
+def test_a_package_of_many_modules_that_loads_names_when_they_are_asked_for(tmp_path: Path) -> None:
+    """As transformers does: type checkers alone see where a name is, behind several `import *`."""
+    zoo = tmp_path / "zoo"
+    lazily = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n"
+    names = [f"other_{number}" for number in range(60)]
+    for name in ("gpt_two", "gpt", *names):
+        (zoo / name).mkdir(parents=True)
+        (zoo / name / "__init__.py").write_text(f"{lazily}    from .config_{name} import *\n    from .model import *\n")
+        (zoo / name / f"config_{name}.py").write_text("")
+        (zoo / name / "model.py").write_text(f"class {name.title().replace('_', '')}Model:\n    pass\n")
+    stars = "".join(f"    from .{name} import *\n" for name in (*names, "gpt", "gpt_two"))
+    (zoo / "__init__.py").write_text(lazily + stars)
+
+    mender = TextMender(unsafe=False)
+    mender.mend("", "none.py", Running(zoo), Running(zoo).around)
+    follow = NextImports(mender.project, lambda path: Path(path).is_relative_to(zoo))
+
+    def defined(name: str) -> list[str]:
+        paths = follow.definitions(f"from zoo import {name}\n", str(tmp_path / "some.py"))
+        return [str(Path(path).relative_to(zoo)) for path in paths]
+
+    assert defined("GptTwoModel") == ["gpt_two/model.py"]
+    assert defined("GptModel") == ["gpt/model.py"]
+    assert defined("Other7Model") == ["other_7/model.py"]
+    before = len(mender.project.paths())
+    assert defined("Unheard") == [], "the package alone knows"
+    assert len(mender.project.paths()) == before, "and sixty modules are not read for a name that tells nothing"

@@ -164,20 +164,13 @@ def _bound_in(statement: ast.AST) -> set[str]:
     """The names that a statement binds, changes in place aside."""
     if isinstance(statement, ast.AugAssign):
         return set()
-    return writes(statement) - {
-        n.target.id
-        for n in nodes_in(statement)
-        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _only_augmented(statement, n.target.id)
-    }
-
-
-def _only_augmented(statement: ast.AST, name: str) -> bool:
-    """Is every binding of a name in a statement a change in place?"""
-    stores = [
-        n for n in nodes_in(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-    ]
-    targets = [n.target for n in nodes_in(statement) if isinstance(n, ast.AugAssign)]
-    return all(store in targets for store in stores)
+    changed = [n.target for n in nodes_in(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    if not changed:
+        return writes(statement)
+    names = {n.id for n in changed}
+    stores = (n for n in nodes_in(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    bound = {n.id for n in stores if n.id in names and n not in changed}
+    return writes(statement) - (names - bound)
 
 
 def _binds(node: ast.AST) -> Iterator[tuple[str, Bound]]:

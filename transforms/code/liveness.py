@@ -385,6 +385,9 @@ def _used(facts: FunctionFacts) -> frozenset[str]:
     used = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name)}
     used |= {a.arg for a in nodes_in(facts.function) if isinstance(a, ast.arg)}
     used |= {*facts.names, *dir(builtins)} | writes(*facts.function.body)
-    if facts.source.tree is not None:
-        used |= {n.id for n in nodes_in(facts.source.tree) if isinstance(n, ast.Name)}
-    return frozenset(used)
+    return frozenset(used | _all_names(facts.source.tree)) if facts.source.tree is not None else frozenset(used)
+
+
+@lru_cache(maxsize=2)
+def _all_names(tree: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in nodes_in(tree) if isinstance(n, ast.Name))

@@ -155,7 +155,7 @@ def _fill(new: str, holes: Sequence[Sequence[cst.BaseStatement]], place: Place) 
     return list(filled.body)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def comments(text: str) -> tuple[tuple[tuple[int, int], str], ...]:
     """The comments in code that parses, with their lines and columns, in order."""
     found: list[tuple[tuple[int, int], str]] = []

@@ -376,13 +376,20 @@ def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
     if tree is None:
         return []
     text = ast.unparse(function)
-    found: list[ast.expr] = []
-    for node in traversal.statements(_owner(facts, tree) if text.startswith("self.") else tree):
+    return _assigned(_owner(facts, tree) if text.startswith("self.") else tree).get(text, [])
+
+
+@lru_cache(maxsize=64)
+def _assigned(around: ast.AST) -> dict[str, list[ast.expr]]:
+    """All that is assigned anywhere in a class or a file, by the text of its target."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in traversal.statements(around):
         match node:
-            case ast.Assign(targets=targets, value=value) if any(ast.unparse(t) == text for t in targets):
-                found.append(value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value) if ast.unparse(target) == text:
-                found.append(value)
+            case ast.Assign(targets=targets, value=value):
+                for text in dict.fromkeys(map(ast.unparse, targets)):
+                    found.setdefault(text, []).append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                found.setdefault(ast.unparse(target), []).append(value)
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis import torch_facts
-from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.analysis.syntax.traversal import nodes_in, statements
 from graphmend.analysis.torch_facts.measured_numpy import hands_out_number
 from graphmend.transforms.code.qualified_names import qualified
 
@@ -27,7 +27,7 @@ def function_around(facts: FunctionFacts) -> ast.FunctionDef | None:
     """The function of the top level around a finding, if it has plain parameters and no decorator."""
     tree = facts.source.tree
     for node in tree.body if isinstance(tree, ast.Module) else ():
-        if isinstance(node, ast.FunctionDef) and any(inner is facts.function for inner in ast.walk(node)):
+        if isinstance(node, ast.FunctionDef) and any(inner is facts.function for inner in statements(node)):
             arguments = node.args
             plain = not (node.decorator_list or arguments.vararg or arguments.kwarg or arguments.posonlyargs)
             return node if plain else None

@@ -89,9 +89,7 @@ def does_method(function: Function, tree: ast.AST | None) -> Does:
 def is_made_with_flags(tree: ast.AST, layer: str) -> bool:
     """Is a layer of this name anywhere made to work in place, or to change what it reads, as far as the text says?"""
     places = [("inplace", flags.LAYER_INPLACE.get(layer)), ("max_norm", flags.LAYER_MAX_NORM.get(layer))]
-    for node in nodes_in(tree):
-        if not (isinstance(node, ast.Call) and _last(node.func) == layer):
-            continue
+    for node in _calls(tree).get(layer, ()):
         for keyword, place in places:
             given = [k.value for k in node.keywords if k.arg == keyword]
             given += node.args[place : place + 1] if place is not None else []
@@ -101,6 +99,16 @@ def is_made_with_flags(tree: ast.AST, layer: str) -> bool:
             if place is not None and starred:
                 return True
     return False
+
+
+@lru_cache(maxsize=8)
+def _calls(tree: ast.AST) -> dict[str, list[ast.Call]]:
+    """The calls of a file, by the last part of the name of what is called."""
+    found: dict[str, list[ast.Call]] = {}
+    for node in nodes_in(tree):
+        if isinstance(node, ast.Call):
+            found.setdefault(_last(node.func), []).append(node)
+    return found
 
 
 def _last(function: ast.expr) -> str:
