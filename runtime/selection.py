@@ -21,6 +21,7 @@ def select(
     mixed_grad: bool = False,
     draws: bool = False,
     moving: Callable[[], Sequence[torch.nn.Module]] = tuple,
+    unless: Callable[[], Sequence[object]] = tuple,
     any_strides: bool = False,
 ) -> T:
     """`then() if test else otherwise()`.
@@ -31,8 +32,9 @@ def select(
     gradients where the other does not: what is selected then always does. With `draws` they may draw from torch's
     default generators: where the graph is run node by node (`eager`, `aot_eager`), these are then as if the side that
     is not taken had not drawn; backends that make code of their own draw for both. What they do to the running
-    statistics of the modules that `moving` gives is taken back for the side that is not taken. With `any_strides` their
-    strides may differ, and what is selected has its own.
+    statistics of the modules that `moving` gives is taken back for the side that is not taken. Where something that
+    `unless` gives is not None, such as a cache that they would change, the graph breaks as well. With `any_strides`
+    their strides may differ, and what is selected has its own.
     """
     if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
         permitted = not draws
@@ -40,7 +42,7 @@ def select(
             from torch._dynamo.comptime import comptime
 
             comptime(mechanism.permit)  # binds `permitted` in this frame
-        if permitted:
+        if permitted and all([value is None for value in unless()]):
             holds = test.reshape(())
             holds = holds if holds.dtype is torch.bool else holds != 0
             statistics = _statistics(moving())

@@ -5,15 +5,17 @@ of which nothing in reach says that they leave something behind.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Const, Container, options
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, options
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.bodies.arguments import known_arguments
@@ -47,6 +49,8 @@ class InVain:
     """The modules whose running statistics move, or may."""
     modules: bool = False
     """Is one that of a module?"""
+    given_none: list[str] = field(default_factory=list)
+    """The names of arguments that have to be None, such as that of a cache: what they hold would be changed."""
 
 
 @answers("effects")
@@ -54,9 +58,12 @@ def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
     """The calls in code that do no more than draw, as far as the code in reach tells; the others are not in it."""
     found = InVain()
     for node in (n for e in expressions for n in nodes_in(e) if isinstance(n, ast.Call)):
-        does = _does(facts, node)
+        does, given_none = _does(facts, node), list[str]()
+        if Effect.STAYS in does.effect:
+            does, given_none = _where_none(facts, node)
         if Effect.STAYS in does.effect:
             continue
+        found.given_none += [name for name in given_none if name not in found.given_none]
         found.calls.add(node)
         found.draws |= bool(does.effect & (Effect.DRAWS | Effect.UNKNOWN))
         found.moving += [node.func] if does.effect & (Effect.MOVES | Effect.UNKNOWN) else []
@@ -70,15 +77,36 @@ def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
     return found
 
 
-def _does(facts: FunctionFacts, node: ast.Call) -> Does:
-    """What a call does; `STAYS` too where it is not looked at here."""
+def _where_none(facts: FunctionFacts, node: ast.Call) -> tuple[Does, list[str]]:
+    """What a call does where some of its arguments are None, and these: as few as will do."""
+    given = [*node.args, *(k.value for k in node.keywords)]
+    names = list(dict.fromkeys(n.id for n in given if isinstance(n, ast.Name) and _may_be_none(facts, n)))
+    does = _does(facts, node, names)
+    for name in [*names] if Effect.STAYS not in does.effect else []:
+        fewer = [n for n in names if n != name]
+        if Effect.STAYS not in (found := _does(facts, node, fewer)).effect:
+            does, names = found, fewer
+    return does, names
+
+
+def _may_be_none(facts: FunctionFacts, name: ast.Name) -> bool:
+    """May a name be None in front of the branch, and is it not bound in it?"""
+    held = [*options(facts.value(name))]
+    possible = not held or UNKNOWN in held or any(isinstance(v, Const) and v.value is None for v in held)
+    return possible and name.id not in writes(facts.statement)
+
+
+def _does(facts: FunctionFacts, node: ast.Call, given_none: Iterable[str] = ()) -> Does:
+    """What a call does where some names are None; `STAYS` too where it is not looked at here."""
     other = Does(Effect.STAYS)
     if _is_function(facts, node):
         return Does(Effect.DRAWS) if _draws_anew(facts, node) else other
     value, tree = facts.value(node.func), facts.source.tree
     known_before = facts.before(facts.statement).items()
     names = {n: v.value for n, v in known_before if isinstance(v, Const) and stores(facts, n) < 2}
-    arguments = known_arguments(node, {n: v for n, v in names.items() if v is None or isinstance(v, bool)})
+    given = {*parameters(facts.function)}  # which of them are None is asked while tracing: callers may be out of sight
+    plain = {n: v for n, v in names.items() if (v is None and n not in given) or isinstance(v, bool)}
+    arguments = known_arguments(node, plain | dict.fromkeys(given_none))
     if isinstance(value, Function):
         named = is_still_named(facts, node.func) and is_only_one(value.info.name, tree)
         if not named or not (value.bound is None or isinstance(value.bound, Instance)):

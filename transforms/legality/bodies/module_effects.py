@@ -16,6 +16,7 @@ from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, Modu
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.legality.bodies import methods
 from graphmend.transforms.legality.bodies.arguments import MORE, Arguments, constant_of, decided, known_arguments
 from graphmend.transforms.legality.bodies.changed import MAKERS
 from graphmend.transforms.legality.bodies.layers import (
@@ -28,6 +29,7 @@ from graphmend.transforms.legality.bodies.layers import (
     together,
 )
 from graphmend.transforms.legality.bodies.local_names import LocalNames
+from graphmend.transforms.legality.bodies.new_memory import made_before
 from graphmend.transforms.legality.bodies.replaced_modules import (
     is_defined_twice,
     is_made_by_argument,
@@ -39,23 +41,6 @@ from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.modules import has_hooks
 
 _DEEPEST = 12
-_SAYS = frozenset("debug info warning warning_once warn error critical exception log".split())
-_BUILTINS = frozenset(
-    "len range enumerate zip reversed isinstance min max sum abs pow round tuple list dict set float int bool str any "
-    "all sorted getattr hasattr type super callable divmod slice".split()
-)
-#: methods that change what they are called on
-_CHANGE = frozenset(
-    "update append extend insert pop popitem remove clear setdefault add discard sort reverse copy_ register_buffer "
-    "register_parameter add_module write put".split()
-)
-#: contexts that are left as they were entered
-_CONTEXTS = frozenset(
-    "torch.no_grad torch.enable_grad torch.autocast torch.amp.autocast torch.set_grad_enabled".split()
-)
-_TENSOR_METHODS = (
-    known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.REDUCTIONS | known.CASTS | known.METHODS
-) | frozenset("expand split chunk to view size item tolist get items keys values copy format lower upper".split())
 
 
 def of_module(
@@ -107,6 +92,8 @@ class _Body:
         self._me = names[0] if owner is not None and names else None
         node = info.node
         self._names = LocalNames([node.body] if isinstance(node, ast.Lambda) else node.body, names, self._is_new)
+        self._made = made_before([] if isinstance(node, ast.Lambda) else node.body, self._is_new)
+        self._at: ast.stmt | None = None
         self._known: dict[str, object] = {}
         """Names that stand for None, False or True."""
         for position, name in enumerate(names[1:] if owner is not None else names):
@@ -145,6 +132,7 @@ class _Body:
                 self._visit(ast.iter_child_nodes(node))
 
     def _statement(self, statement: ast.stmt) -> None:
+        self._at = statement
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
                 told = decided(test, self._known)
@@ -180,7 +168,7 @@ class _Body:
                 self._visit(ast.iter_child_nodes(statement))
 
     def _entered(self, context: ast.expr) -> None:
-        if not isinstance(context, ast.Call) or self._module.qualified(context.func) not in _CONTEXTS:
+        if not isinstance(context, ast.Call) or self._module.qualified(context.func) not in methods.CONTEXTS:
             self._expression(context)
             self._add(Effect.UNKNOWN, context)
 
@@ -193,14 +181,14 @@ class _Body:
                     self._bind(one)
             case ast.Starred(value=one):
                 self._bind(one)
-            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._names.made | self._names.held:
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if self._is_own(name) or name in self._names.held:
                 self._expression(index)
             case _:
                 self._add(Effect.STAYS, target)
 
     def _augment(self, target: ast.expr, statement: ast.stmt) -> None:
         root = target.value if isinstance(target, ast.Subscript) else target
-        if isinstance(root, ast.Name) and root.id in self._names.made:
+        if isinstance(root, ast.Name) and self._is_own(root.id):
             return
         local = isinstance(root, ast.Name) and self._names.is_local(root.id)
         given = not local or (isinstance(root, ast.Name) and self._names.may_be_given(root.id))
@@ -224,7 +212,12 @@ class _Body:
 
     def _has_alone(self, node: ast.expr) -> bool:
         """Is what an expression stands for new, by its name or as it is?"""
-        return self._is_new(node) or (isinstance(node, ast.Name) and node.id in self._names.made)
+        return self._is_new(node) or (isinstance(node, ast.Name) and self._is_own(node.id))
+
+    def _is_own(self, name: str) -> bool:
+        """Does a name stand for what this call has made, at the statement that is looked at?"""
+        here = self._made.get(self._at, frozenset()) if self._at is not None else frozenset()
+        return name in self._names.made or name in here
 
     def _runs_through(self, each: ast.expr) -> None:
         """Running through an iterator uses it up, and through an object runs its code."""
@@ -280,7 +273,7 @@ class _Body:
         if isinstance(function, ast.Name):
             if path == f"builtins.{function.id}" and function.id in ("print", "setattr", "delattr", "exec", "eval"):
                 return self._add(Effect.STAYS, node)
-            plain = path == f"builtins.{function.id}" and function.id in _BUILTINS
+            plain = path == f"builtins.{function.id}" and function.id in methods.BUILTINS
             return None if plain else self._unknown(node)
         folder, _, last = (path or "").rpartition(".")
         if folder in known.FUNCTIONAL:
@@ -288,7 +281,7 @@ class _Body:
         if path is None and isinstance(function, ast.Attribute):
             return self._of_value(node, function)
         if folder in ("logging", "warnings", "graphmend.runtime") or (
-            isinstance(function, ast.Attribute) and function.attr in _SAYS
+            isinstance(function, ast.Attribute) and function.attr in methods.SAYS
         ):
             return self._add(Effect.STAYS, node)
         return None if folder == "math" else self._unknown(node)
@@ -317,17 +310,17 @@ class _Body:
     def _of_value(self, node: ast.Call, function: ast.Attribute) -> None:
         """A method of a value that is taken to be a tensor, or a container that was made here."""
         owner, last = function.value, function.attr
-        if isinstance(owner, ast.Name) and owner.id in self._names.held and last in _CHANGE:
+        if isinstance(owner, ast.Name) and owner.id in self._names.held and last in methods.CHANGE:
             return None
         if last.endswith("_") and not last.endswith("__"):
             effect = Effect.DRAWS if last in known.DRAWN_IN_PLACE else Effect.NOTHING
             return self._add(effect if self._has_alone(owner) else Effect.STAYS, node)
-        if last in _CHANGE or any(k.arg == "out" for k in node.keywords):
+        if last in methods.CHANGE or any(k.arg == "out" for k in node.keywords):
             return self._add(Effect.STAYS, node)
-        if last in _SAYS and isinstance(owner, ast.Name) and not self._names.is_local(owner.id):
+        if last in methods.SAYS and isinstance(owner, ast.Name) and not self._names.is_local(owner.id):
             return self._add(Effect.STAYS, node)
         local = not isinstance(owner, ast.Name) or self._names.is_local(owner.id)
-        return None if last in _TENSOR_METHODS and local else self._unknown(node)
+        return None if last in methods.TENSOR_METHODS and local else self._unknown(node)
 
     def _of_self(self, node: ast.Call, attr: str) -> None:
         assert self._owner is not None

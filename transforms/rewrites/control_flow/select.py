@@ -12,7 +12,8 @@ After:
 Legal when:
     both sides only bind names, store in tensors that they have made, or return, and have no other effect than to draw
     from torch's default generators, and to move running statistics of normalising layers: both are as before where
-    the side is not taken. Shapes, dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them
+    the side is not taken. What a layer changes that it is given, such as a cache, has to be None while TorchDynamo
+    traces; the graph breaks as before otherwise. Shapes, dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them
     while TorchDynamo traces, and branches as before where they differ. In an unsafe mend the strides may, where they
     look as if they did. The mended program needs `graphmend-runtime`.
 
@@ -179,6 +180,7 @@ def _put_back(facts: FunctionFacts, sides: Sequence[Side]) -> str:
     if any(reads(module) & writes(*side.statements) for module in found.moving for side in sides):
         raise NotAFunctionError(f"`{moving[0]}` moves its running statistics, and is not there in front of the branch")
     told = f", moving=lambda: ({', '.join(moving)},)" if moving else ""
+    told += f", unless=lambda: ({', '.join(found.given_none)},)" if found.given_none else ""
     return f"{', draws=True' if found.draws else ''}{told}"
 
 
