@@ -438,8 +438,24 @@ def _join_alike(a: Value, b: Value) -> Value | None:
         fields = _join_fields(a.fields, b.fields, ABSENT if a.kind == "dict" else None)
         if a.items is not None and b.items is not None and len(a.items) == len(b.items):
             return make(tuple(map(join, a.items, b.items)), None, fields)
+        if a.kind == "tuple":
+            named = {key: held for key, held in (fields or {}).items() if not isinstance(key, int)}
+            fields = {**named, **_join_beginnings(a, b)} or None
         return make(None, _join_elements(a, b), fields)
     return a if type(a) is type(b) and a.key == b.key else None
+
+
+def beginning(value: Container) -> dict[int, Value]:
+    """The first elements of a tuple or list, by index, as far as they are known."""
+    if value.items is not None:
+        return dict(enumerate(value.items))
+    return {index: held for index, held in (value.fields or {}).items() if isinstance(index, int)}
+
+
+def _join_beginnings(a: Container, b: Container) -> dict[int, Value]:
+    """Of tuples that have grown by different numbers of elements, as `outputs` does where a branch adds to it."""
+    others = beginning(b)
+    return {index: join(held, others[index]) for index, held in beginning(a).items() if index in others}
 
 
 def _join_elements(a: Container, b: Container) -> Value:
@@ -508,8 +524,11 @@ def as_input(value: Value, always: bool = True) -> Value:
     if isinstance(value, Container) and (value.items or isinstance(value.of, Tensor)):
         items = None if value.items is None else tuple(as_input(v, always) for v in value.items)
         of = None if value.of is None else as_input(value.of, always)
+        fields = value.fields
+        if items is None and (known := beginning(value)):
+            fields = {**(fields or {}), **{index: as_input(held, always) for index, held in known.items()}}
         differs = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
-        return value.with_parts(items, of, value.fields) if differs else value
+        return value.with_parts(items, of, fields) if differs or fields is not value.fields else value
     return value
 
 

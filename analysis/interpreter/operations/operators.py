@@ -31,6 +31,7 @@ from graphmend.analysis.lattice.values import (
     Static,
     Tensor,
     Value,
+    beginning,
     join,
     join_all,
     options,
@@ -160,13 +161,13 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
     if isinstance(left, Container) and isinstance(right, Container) and isinstance(op, ast.Add):
         if left.items is not None and right.items is not None and len(left.items) + len(right.items) <= MOST_ITEMS:
             return Container(left.kind, left.items + right.items)
-        return Container(
-            left.kind,
-            of=join(left.element, right.element) if left.items != () else right.element,
-            fields=_beginning(left),
-        )
+        known = beginning(left)
+        if left.items is not None:
+            known |= {len(left.items) + index: held for index, held in beginning(right).items()}
+        of = join(left.element, right.element) if left.items != () else right.element
+        return Container(left.kind, of=of, fields=known or None)
     if isinstance(left, Container) and isinstance(op, ast.Add):
-        return Container(left.kind, of=UNKNOWN, fields=_beginning(left))
+        return Container(left.kind, of=UNKNOWN, fields=beginning(left) or None)
     if isinstance(left, Container) and isinstance(op, ast.Mult):
         if (
             isinstance(right, Const)
@@ -227,11 +228,6 @@ def _is_declared(w: Walk, operand: ast.expr) -> bool:
         return False
     taken = ast.walk(w.info.node.args)
     return any(isinstance(p, ast.arg) and p.arg == operand.id and p.annotation is not None for p in taken)
-
-
-def _beginning(value: Container) -> dict[Any, Value] | None:
-    """The first elements of a sequence whose end is not known, by index."""
-    return dict(enumerate(value.items)) if value.items else None
 
 
 def _fold(op: ast.operator, left: Any, right: Any) -> Value:

@@ -23,6 +23,7 @@ from graphmend.analysis.lattice.values import (
     Static,
     Tensor,
     Value,
+    beginning,
     dtype_kind,
     join_all,
     options,
@@ -94,7 +95,10 @@ def _element(value: Container, index: Value, node: ast.AST) -> Value:
         if value.items is not None and all(b is None or isinstance(b, int) for b in bounds):
             lower, upper, step = bounds
             return Container(value.kind, value.items[lower:upper:step]) if step != 0 else UNKNOWN
-        return Container(value.kind, of=value.element)
+        known: dict[int, Value] = {}
+        if value.kind == "tuple" and isinstance(bounds[0], int) and bounds[0] >= 0 and bounds[1:] == [None, None]:
+            known = {index - bounds[0]: held for index, held in beginning(value).items() if index >= bounds[0]}
+        return Container(value.kind, of=value.element, fields=known or None)
     if isinstance(index, Const) and isinstance(index.value, int) and value.items is not None:
         if -len(value.items) <= index.value < len(value.items):
             return value.items[index.value]

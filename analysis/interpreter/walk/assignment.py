@@ -9,7 +9,7 @@ from graphmend.analysis.interpreter.events import Operation, SetAttribute, Subsc
 from graphmend.analysis.interpreter.operations.objects import CHANGED, used
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import TRUE, UNKNOWN, Container, Tensor, Value, join
+from graphmend.analysis.lattice.values import TRUE, UNKNOWN, Container, Tensor, Value, beginning, join
 from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.syntax.nodes import dotted
 from graphmend.analysis.syntax.scopes import is_shared
@@ -91,8 +91,13 @@ def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
             assign(w, one, its)
     else:
         element = element_of(w, value, target)
-        for one in target.elts:
-            assign(w, one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
+        known = beginning(value) if isinstance(value, Container) and value.kind == "tuple" else {}
+        for index, one in enumerate(target.elts):
+            if isinstance(one, ast.Starred):
+                known = {}
+                assign(w, one, Container("list", of=element))
+            else:
+                assign(w, one, known.get(index, element))
 
 
 def measure(w: Walk, target: ast.Tuple, node: ast.expr) -> None:
