@@ -42,7 +42,8 @@ def select(
             from torch._dynamo.comptime import comptime
 
             comptime(mechanism.permit)  # binds `permitted` in this frame
-        if permitted and all([value is None for value in unless()]):
+        given = [value is not None for value in unless()]
+        if permitted and not any(given):
             holds = test.reshape(())
             holds = holds if holds.dtype is torch.bool else holds != 0
             statistics = _statistics(moving())

@@ -13,9 +13,9 @@ Legal when:
     both sides only bind names, store in tensors that they have made, or return, and have no other effect than to draw
     from torch's default generators, and to move running statistics of normalising layers: both are as before where
     the side is not taken. What a layer changes that it is given, such as a cache, has to be None while TorchDynamo
-    traces; the graph breaks as before otherwise. Shapes, dtypes, strides, devices and `requires_grad` need no proof: `select` looks at them
-    while TorchDynamo traces, and branches as before where they differ. In an unsafe mend the strides may, where they
-    look as if they did. The mended program needs `graphmend-runtime`.
+    traces; the graph breaks as before otherwise. Shapes, dtypes, strides, devices and `requires_grad` need no proof:
+    `select` looks at them while TorchDynamo traces, and branches as before where they differ. In an unsafe mend the
+    strides may, where they look as if they did. The mended program needs `graphmend-runtime`.
 
 Differs in:
     nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
