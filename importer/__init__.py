@@ -62,7 +62,7 @@ def install(
     if apart:
         mender.begin(lambda path: targets.hold("", path), program, later)
     importer.install()
-    importer.after("torch._dynamo", lambda: _prepare_compiling(importer, specialise))
+    importer.after("torch._dynamo", lambda: _prepare_compiling(importer, specialise, unsafe))
     importer.after("torch.export._trace", lambda: _prepare_exporting(importer))
     return importer
 
@@ -79,8 +79,8 @@ def _too_old() -> str | None:
     return f"nothing is mended for torch {version}: mends were measured with torch {OLDEST[0]}.{OLDEST[1]} and newer"
 
 
-def _prepare_compiling(importer: Importer, specialise: bool) -> None:
-    install_switches = _install_switches(importer, specialise)
+def _prepare_compiling(importer: Importer, specialise: bool, unsafe: bool) -> None:
+    install_switches = _install_switches(importer, specialise, unsafe)
     try:
         before_frames = importlib.import_module("graphmend.runtime.frames.first_frame").before_frames
         importer.mend_before(before_frames, install_switches)
@@ -93,14 +93,15 @@ def _prepare_exporting(importer: Importer) -> None:
         importlib.import_module("graphmend.runtime.frames.first_frame").before_exports(importer.mend_waiting)
 
 
-def _install_switches(importer: Importer, specialise: bool) -> Callable[[], object]:
+def _install_switches(importer: Importer, specialise: bool, unsafe: bool) -> Callable[[], object]:
     """Lets Dynamo capture scalars and data-dependent shapes wherever that holds: from the first frame on, or sooner,
     when the result is called.
     """
     try:
         switches = importlib.import_module("graphmend.runtime.switches")
         importer.report.taken_back = lambda: switches.taken_back() if switches.is_installed() else None
-        install: Callable[[], object] = switches.install_when_needed(specialise, tested_torch.passes)
+        passes = tested_torch.passes
+        install: Callable[[], object] = switches.install_when_needed(specialise, passes, trains_whole=unsafe)
     except ImportError as error:
         importer.report.problems["graphmend.runtime.switches"] = str(error)
         return lambda: None

@@ -1,4 +1,5 @@
-"""Scalars and data-dependent shapes in the graph, where that holds: TorchDynamo's two capture switches, frame by frame.
+"""Scalars, data-dependent shapes and recurrent layers in the graph, where that holds: TorchDynamo's switches for them,
+frame by frame.
 
 `torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
 the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
@@ -7,6 +8,7 @@ backend that cannot go on), others into more breaks, and graphs assert what they
 * a number whose value must be known later breaks the graph where it is read (`captures.attempt`);
 * a graph that cannot go on with the values of a call gives way to the code that it was made from (`captures.fallback`),
   so only graphs capture numbers of which nothing is left behind (`captures.recovery`);
+* recurrent layers, which `allow_rnn` lets in, become one operation each (`captures.layers`);
 * a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
   nothing runs twice.
 
@@ -32,7 +34,7 @@ OLDEST = (2, 13)
 older one fails elsewhere."""
 OLDEST_PYTHON = (3, 11)
 """Python before it has no table of exceptions, with which compiled code gives way to the original."""
-_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True, "allow_rnn": True}
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
@@ -43,6 +45,8 @@ _log = logging.getLogger(__name__)
 _installed = False
 _specialises = False
 """Are values taken as known again after they have changed?"""
+_trains_whole = False
+"""Do recurrent layers stay in the graph where that runs their forward twice?"""
 
 
 SelfTest = Callable[[], bool]
@@ -53,19 +57,22 @@ def _now(test: SelfTest) -> bool:
     return test()
 
 
-def install(specialise: bool = False, passes: Callable[[SelfTest], bool] = _now) -> bool:
+def install(specialise: bool = False, passes: Callable[[SelfTest], bool] = _now, *, trains_whole: bool = False) -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known.
 
-    `passes` makes the self-test that it is given, or knows its result.
+    `passes` makes the self-test that it is given, or knows its result. With `trains_whole` recurrent layers stay in
+    the graph while they train, too, where their forward runs once more for the gradients.
     """
-    global _installed, _specialises
+    global _installed, _specialises, _trains_whole
     known = version() >= OLDEST and sys.version_info >= OLDEST_PYTHON
     _installed = _installed or (known and _install(passes))
-    _specialises = specialise
+    _specialises, _trains_whole = specialise, trains_whole
     return _installed
 
 
-def install_when_needed(specialise: bool = False, passes: Callable[[SelfTest], bool] = _now) -> Callable[[], None]:
+def install_when_needed(
+    specialise: bool = False, passes: Callable[[SelfTest], bool] = _now, *, trains_whole: bool = False
+) -> Callable[[], None]:
     """Installs when the first frame is compiled, or the result is called: what imports Dynamo may itself be half
     imported before, and a program that compiles nothing does not wait for the self-test.
     """
@@ -81,7 +88,7 @@ def install_when_needed(specialise: bool = False, passes: Callable[[SelfTest], b
     def install_now() -> None:
         if ConvertFrame.__call__ is convert:
             ConvertFrame.__call__ = original  # type: ignore[method-assign]
-            install(specialise, passes)
+            install(specialise, passes, trains_whole=trains_whole)
 
     ConvertFrame.__call__ = convert  # type: ignore[method-assign]
     return install_now
@@ -134,7 +141,7 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
         while not plan.is_plain:
-            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises), _specialises)
+            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises), _specialises, _trains_whole)
             with config.patch(_SWITCHES), attempts.attempting(attempt):
                 try:
                     result = original(self, frame, *args, **kwargs)

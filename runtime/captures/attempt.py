@@ -129,6 +129,8 @@ class Attempt:
     """May values of small inputs be taken as known?"""
     in_parts: bool = False
     """Also where the graph breaks all the same?"""
+    trains_whole: bool = False
+    """Do recurrent layers stay in the graph where that runs their forward twice?"""
     used: bool = False
     """Is a value taken as known?"""
     tried: bool = False
@@ -162,6 +164,11 @@ class Attempt:
         site = _site(tx)
         self.operations[node.name] = node.target, site
         return site not in self.plan.refused
+
+    def leaves(self, tx: Any, reason: str) -> None:
+        """The graph breaks at what `tx` is at, as it does without us."""
+        site = _site(tx)
+        _note(Note(site.code.co_filename, site.line, site.code.co_name, reason))
 
     def fails(self, node: Any) -> None:
         """A backend's own tracing failed at an operation."""

@@ -23,9 +23,11 @@ from .attempt import Attempt, current
 from .backends import at_work
 from .backends import install as install_in_backends
 from .fallback import with_fallback
+from .layers import asked_at, is_recurrent, keep_whole
 from .recovery import Recovery, Unrecoverable, captured, raising
 
 _KNOWN = "its value must be known while tracing"
+_ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
 _RAISES = "arithmetic with it may raise"
 
 
@@ -94,6 +96,11 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(node, tx, *args, **kwargs)
         count = len(pending(tx))
         attempt.needed.clear()
+        if is_recurrent(node):
+            attempt.tried = True
+            if (reason := keep_whole(node, attempt.trains_whole)) is not None:
+                attempt.leaves(asked_at(tx), reason)
+                _break(node)
         if not attempt.adds(tx, node):
             _break(node)
         try:
@@ -126,14 +133,13 @@ def symbols(node: Node) -> list[Any]:
 
 def _break(node: Node) -> None:
     """The graph breaks here, as it does without us."""
-    unimplemented(
-        gb_type="Unsupported Tensor.item() call with capture_scalar_outputs=False"
-        if node.target == "item"
-        else "Dynamic shape operator",
-        context=str(node.target),
-        explanation=f"`{node.target}` gives a number or a size that tensors decide, and that is needed while tracing.",
-        hints=[],
-    )
+    if is_recurrent(node):
+        gb_type, why = "Attempted to wrap RNN, GRU, or LSTM", "no operator does what the layer is asked for"
+    else:
+        is_item = node.target == "item"
+        gb_type = _ITEM if is_item else "Dynamic shape operator"
+        why = "it gives a number or a size that tensors decide, and that is needed while tracing"
+    unimplemented(gb_type=gb_type, context=str(node.target), explanation=f"`{node.target}`: {why}.", hints=[])
 
 
 def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,10 +30,12 @@ class RecurrentModule(Rule):
         out, state = self.lstm(x)
 
     Use instead:
-        torch._dynamo.config.allow_rnn = True at program start
+        the layer between two compiled parts; `torch._dynamo.config.allow_rnn` only for short sequences: Inductor
+        compiles a node for each step in time (128 s for 80 steps of a GRU), and AOTAutograd fails for an LSTM on a CPU
+        where gradients are recorded (torch 2.13)
 
     Mends:
-        none in the source
+        none in the source; under `graphmend run` the layer is one operation of the graph
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
@@ -42,7 +44,7 @@ class RecurrentModule(Rule):
     code = "GM603"
     name = "recurrent-module"
     message = "TorchDynamo does not trace {call}: the graph breaks here"
-    advice = "Set torch._dynamo.config.allow_rnn = True when the program starts."
+    advice = "Call it between two compiled parts; `graphmend run` keeps it in the graph as one operation."
     events = (Call, Load)
     valid: ClassVar = (
         """
