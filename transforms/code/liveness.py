@@ -204,14 +204,14 @@ def live_into(statements: Sequence[ast.stmt]) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _live(facts: FunctionFacts) -> LiveVariables:
-    return LiveVariables(facts.function.body, _ended(facts))
+    return LiveVariables(facts.function.body, ended_lambdas(facts))
 
 
 #: they run the functions that they are given, and keep none
 _RUN = frozenset({"graphmend.runtime.select", "builtins.sorted", "builtins.min", "builtins.max", "functools.reduce"})
 
 
-def _ended(facts: FunctionFacts) -> frozenset[ast.AST]:
+def ended_lambdas(facts: FunctionFacts) -> frozenset[ast.AST]:
     """Lambdas that run within the statement that they stand in, and no more."""
     calls = (n for n in nodes_in(facts.function) if isinstance(n, ast.Call))
     given = (a for c in calls if _named(facts, c.func) in _RUN for a in (*c.args, *(k.value for k in c.keywords)))
@@ -342,6 +342,8 @@ def _read(*nodes: ast.AST) -> frozenset[str]:
                 found |= _read(*ast.iter_child_nodes(node)) - own
             case ast.Lambda(args=arguments, body=body):
                 found |= _read(arguments) | (_read(body) - {*parameters(node)})
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                found |= _read(node.args, *node.decorator_list) | _captured(node)
             case _:
                 found |= _read(*ast.iter_child_nodes(node))
     return frozenset(found)
@@ -366,6 +368,8 @@ def _binds(statement: ast.stmt) -> frozenset[str]:
 def _captured(node: ast.AST) -> set[str]:
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return {*node.names}
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return reads(*node.body) - locals_of(node)
     return reads(node) if isinstance(node, _SCOPES) else set()
 
 

@@ -102,6 +102,16 @@ def _holds_such(value: Value) -> bool:
     return all(part is not None and _is_computed_with(part) for part in parts)
 
 
+def is_the_only_one(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is what is called the function of the program that its value says, and the only one of its name in the file?"""
+    function = facts.value(node.func)
+    return (
+        isinstance(function, Function)
+        and is_still_named(facts, node.func)
+        and is_only_one(function.info.name, facts.source.tree)
+    )
+
+
 def is_still_named(facts: FunctionFacts, function: ast.expr) -> bool:
     """Does a name of the module mean what it was bound to first: the function, or the module whose function it is?"""
     tree = facts.source.tree

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, options
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Tensor, options
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.liveness import parameters, writes
+from graphmend.transforms.code.liveness import parameters, reads, writes
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.bodies.arguments import known_arguments
@@ -49,8 +49,10 @@ class InVain:
     """The modules whose running statistics move, or may."""
     modules: bool = False
     """Is one that of a module?"""
-    given_none: list[str] = field(default_factory=list)
-    """The names of arguments that have to be None, such as that of a cache: what they hold would be changed."""
+    unless: list[str] = field(default_factory=list)
+    """What has to be None: names of arguments, such as that of a cache, of which what they hold would be changed, and
+    tests under which more is called than is known.
+    """
 
 
 @answers("effects")
@@ -58,12 +60,14 @@ def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
     """The calls in code that do no more than draw, as far as the code in reach tells; the others are not in it."""
     found = InVain()
     for node in (n for e in expressions for n in nodes_in(e) if isinstance(n, ast.Call)):
-        does, given_none = _does(facts, node), list[str]()
+        does, unless = _does(facts, node), list[str]()
         if Effect.STAYS in does.effect:
-            does, given_none = _where_none(facts, node)
+            does, unless = _where_none(facts, node)
+        if Effect.STAYS in does.effect and (test := _test_around(facts, node)) is not None:
+            does, unless = Does(Effect.NOTHING), [test]
         if Effect.STAYS in does.effect:
             continue
-        found.given_none += [name for name in given_none if name not in found.given_none]
+        found.unless += [one for one in unless if one not in found.unless]
         found.calls.add(node)
         found.draws |= bool(does.effect & (Effect.DRAWS | Effect.UNKNOWN))
         found.moving += [node.func] if does.effect & (Effect.MOVES | Effect.UNKNOWN) else []
@@ -87,6 +91,28 @@ def _where_none(facts: FunctionFacts, node: ast.Call) -> tuple[Does, list[str]]:
         if Effect.STAYS not in (found := _does(facts, node, fewer)).effect:
             does, names = found, fewer
     return does, names
+
+
+def _test_around(facts: FunctionFacts, node: ast.Call) -> str | None:
+    """What is None where a test inside of the branch, which is known while tracing, keeps a call from running."""
+    child: ast.AST = node
+    for above in facts.ancestors(node):
+        if above is facts.statement:
+            return None
+        if isinstance(above, ast.If) and child is not above.test and _is_known(facts, above.test):
+            text = ast.unparse(above.test if child in above.body else ast.UnaryOp(ast.Not(), above.test))
+            return f"({text}) or None"
+        child = above
+    return None
+
+
+def _is_known(facts: FunctionFacts, test: ast.expr) -> bool:
+    """Is a test made of names and attributes that the branch does not bind, and that hold no tensors?"""
+    parts = [n for n in nodes_in(test) if isinstance(n, ast.expr)]
+    plain = all(isinstance(n, (ast.Name, ast.Attribute, ast.BoolOp, ast.UnaryOp, ast.Constant)) for n in parts)
+    values = (v for n in parts if isinstance(n, (ast.Name, ast.Attribute)) for v in options(facts.value(n)))
+    plain = plain and not any(isinstance(v, (Tensor, Scalar)) for v in values)
+    return plain and not reads(test) & writes(facts.statement)
 
 
 def _may_be_none(facts: FunctionFacts, name: ast.Name) -> bool:

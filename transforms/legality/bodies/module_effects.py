@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.legality.bodies import methods
@@ -29,7 +30,7 @@ from graphmend.transforms.legality.bodies.layers import (
     together,
 )
 from graphmend.transforms.legality.bodies.local_names import LocalNames
-from graphmend.transforms.legality.bodies.new_memory import made_before
+from graphmend.transforms.legality.bodies.new_memory import made_before, returns_new
 from graphmend.transforms.legality.bodies.replaced_modules import (
     is_defined_twice,
     is_made_by_argument,
@@ -57,6 +58,13 @@ def of_module(
 def of_function(info: FunctionInfo, owner: ClassInfo | None, arguments: Arguments, depth: int = 0) -> Does:
     """What calling a function does, or a method of a class."""
     return _Body(info, owner, arguments, depth).does() if depth <= _DEEPEST else Does(Effect.UNKNOWN, info.name)
+
+
+@lru_cache(maxsize=256)
+def computes_new(function: Function) -> bool:
+    """Does a function of the program give memory of its own, and keep no part of it?"""
+    owner = function.bound.info if isinstance(function.bound, Instance) and not function.info.is_static else None
+    return returns_new(function.info.node) and not of_function(function.info, owner, {}).effect
 
 
 def _of_one(value: Value, tree: ast.AST, arguments: Arguments, depth: int, new: bool) -> Does:

@@ -10,6 +10,8 @@ from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.legality.operations import aliases
 
 _Names = frozenset[str]
+#: operators that join or repeat tuples and lists, too
+_JOIN = (ast.Add, ast.Mult)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -20,6 +22,24 @@ def made_before(body: Sequence[ast.stmt], is_new: Callable[[ast.expr], bool | No
     flow = _Flow(body, is_new)
     flow.run(body, frozenset())
     return flow.before
+
+
+def returns_new(function: ast.AST) -> bool:
+    """Does a function return nothing but what it has computed last, by arithmetic that tuples do not have?"""
+    if not isinstance(function, ast.FunctionDef):
+        return False
+
+    def is_new(value: ast.expr) -> bool:
+        return isinstance(value, (ast.BinOp, ast.Compare)) and not isinstance(getattr(value, "op", None), _JOIN)
+
+    made = made_before(function.body, is_new)
+    inner = {n for f in nodes_in(function) if isinstance(f, _INNER) and f is not function for n in nodes_in(f)}
+    returned = [n for n in nodes_in(function) if isinstance(n, ast.Return) and n not in inner]
+    return bool(returned) and all(
+        r.value is not None
+        and (is_new(r.value) or (isinstance(r.value, ast.Name) and r.value.id in made.get(r, frozenset())))
+        for r in returned
+    )
 
 
 class _Flow:

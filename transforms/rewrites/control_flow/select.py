@@ -26,7 +26,8 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Container as Held
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -37,6 +38,7 @@ from graphmend.analysis.lattice.values import (
     Static,
     Tensor,
     Value,
+    beginning,
     dtype_kind,
     options,
     tensor_in,
@@ -45,10 +47,10 @@ from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, live_into, reads, stored, surely_bound, writes
+from graphmend.transforms.code.liveness import alive, reads, stored, surely_bound, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
-from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
+from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import (
     bound_first,
@@ -66,6 +68,8 @@ from graphmend.transforms.if_conversion.side_functions import (
     none_at_first,
     side_of,
 )
+from graphmend.transforms.if_conversion.sides.unread import first_bound_in_loop, flag_of
+from graphmend.transforms.if_conversion.sides.writer import RUNTIME, SelectWriter
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.bodies.in_vain import in_vain
@@ -81,7 +85,7 @@ from graphmend.transforms.legality.in_place import laid_apart, laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
-from graphmend.transforms.legality.speculation import repeatable, speculate
+from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
 
@@ -91,7 +95,6 @@ if TYPE_CHECKING:
 
 NAME = "select"
 _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
-_RUNTIME = "graphmend.runtime"
 _STRIDES = Difference("strides", "while compiled the result has strides of its own where those of the sides differ")
 
 
@@ -148,29 +151,68 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     if not replaceable(facts, old):
         raise NotAFunctionError("the statement shares its line with another one")
     sides = [side_of(facts, statement.body), side_of(facts, [*statement.orelse, *absorbed])]
-    results = _results(facts, old[-1], sides)
-    if returning and results:
-        raise NotAFunctionError(f"`{results[0]}` is read by another function, and would be bound in one side alone")
-    if not returning and not results:
-        raise NotAFunctionError("the branch binds nothing that is read behind it")
-    differences = [*predicates.differences, *_differences(facts, statement, statement.test, sides, results)]
+    flagged = {} if returning else _flagged(facts, statement, sides)
+    results, differences = _given(facts, old, sides, flagged, returning)
+    fronts = _fronts(facts, old[-1], sides, flagged)
+    differences += [Difference("exception", f"`{n}` is None where it would not be bound") for n in fronts]
+    differences = [*predicates.differences, *differences]
     either = bool(differences) and recorded(facts, statement)
     either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
     differences += [EITHER_GRADIENT] if either else []
     # what is safe keeps its strides
-    if differences and any(laid_apart(facts, a[0], b[0]) for _, a, b in _pairs(facts, statement, sides, results)):
+    selected = [name for name in results if name not in flagged]
+    if differences and any(laid_apart(facts, a[0], b[0]) for _, a, b in _pairs(facts, statement, sides, selected)):
         differences.append(_STRIDES)
     options = f"{', mixed_grad=True' if either else ''}{_put_back(facts, sides)}"
     options += ", any_strides=True" if _STRIDES in differences else ""
-    writer = _Writer(facts, predicates, imports, options)
+    writer = SelectWriter(facts, predicates, imports, options, flagged, [*fronts])
+    writer.lines += [f"{name} = None" for name, front in fronts.items() if front is statement]
     if bound is not None:
         writer.lines.append(f"{bound.target.id} = {predicates.code.line(bound.value)}")
     text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_statements(facts.source, old, text, *kept)]
+        first = [insert_before(facts.source, f, f"{n} = None\n") for n, f in fronts.items() if f is not statement]
+        return [*imports.edits(), *first, replace_statements(facts.source, old, text, *kept)]
 
     return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _given(
+    facts: FunctionFacts, old: Sequence[ast.stmt], sides: Sequence[Side], flagged: Mapping[str, str], returning: bool
+) -> tuple[list[str], list[Difference]]:
+    """The names that the sides give, and how what they do differs while compiled."""
+    results = _results(facts, old[-1], sides, flagged)
+    if returning and results:
+        raise NotAFunctionError(f"`{results[0]}` is read by another function, and would be bound in one side alone")
+    if not returning and not results:
+        raise NotAFunctionError("the branch binds nothing that is read behind it")
+    statement = old[0]
+    assert isinstance(statement, ast.If)
+    selected = [name for name in results if name not in flagged]
+    return results, [*_differences(facts, statement, statement.test, sides, selected)]
+
+
+def _flagged(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> dict[str, str]:
+    """The results that are not known to be tensors, and that a flag alone has read, each with it."""
+    found: dict[str, str] = {}
+    for name in _alive(facts, statement, sides):
+        if not all(isinstance(_gives(facts, statement, side, name)[1], Tensor) for side in sides):
+            flag = flag_of(facts, name, statement)
+            found |= {name: flag} if flag is not None else {}
+    return found
+
+
+def _fronts(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side], flagged: Iterable[str]) -> dict[str, ast.stmt]:
+    """The names that may be given where they are not bound, and the statements in front of which they are None."""
+    found: dict[str, ast.stmt] = {}
+    for name in flagged:
+        if name not in surely_bound(facts, last) and not all(always_binds(s.statements, name) for s in sides):
+            front = first_bound_in_loop(facts, name, facts.statement)
+            if front is None:
+                raise NotAFunctionError(f"`{name}` may not be bound where a side does not bind it")
+            found[name] = front
+    return found
 
 
 def _put_back(facts: FunctionFacts, sides: Sequence[Side]) -> str:
@@ -180,21 +222,28 @@ def _put_back(facts: FunctionFacts, sides: Sequence[Side]) -> str:
     if any(reads(module) & writes(*side.statements) for module in found.moving for side in sides):
         raise NotAFunctionError(f"`{moving[0]}` moves its running statistics, and is not there in front of the branch")
     told = f", moving=lambda: ({', '.join(moving)},)" if moving else ""
-    told += f", unless=lambda: ({', '.join(found.given_none)},)" if found.given_none else ""
+    told += f", unless=lambda: ({', '.join(found.unless)},)" if found.unless else ""
     return f"{', draws=True' if found.draws else ''}{told}"
 
 
-def _results(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side]) -> list[str]:
+def _alive(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side]) -> list[str]:
     """The names that the sides bind and that live on behind the last statement."""
     names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(writes(s)))
+    return [name for name in names if alive(facts, name, last)]
+
+
+def _results(facts: FunctionFacts, last: ast.stmt, sides: Sequence[Side], flagged: Held[str]) -> list[str]:
+    """What the sides give; the `flagged` may not be bound."""
+    names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(writes(s)))
+    living = _alive(facts, last, sides)
     outside = {n for s in nodes_in(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     before, found = surely_bound(facts, last), list[str]()
     for name in names:
         if name in outside:
             raise NotAFunctionError(f"`{name}` is no local name")
-        if not alive(facts, name, last):
+        if name not in living:
             continue
-        for side in sides:
+        for side in sides if name not in flagged else ():
             if name not in before and not always_binds(side.statements, name):
                 raise NotAFunctionError(f"`{name}` may not be bound where a side does not bind it")
         found.append(name)
@@ -236,15 +285,7 @@ def _pairs(
     calls = (n for n in nodes_in(facts.function) if isinstance(n, ast.Call))
     functions = {n.func.id for n in calls if isinstance(n.func, ast.Name)}
     for name in results:
-        given: list[Given] = []
-        for side in sides:
-            node = side.bound.get(name)
-            if node is not None:
-                given.append((node, facts.value(node), shortened(node)))
-            elif any(name in stored([s]) for s in side.statements):
-                given.append((None, bound_to(facts, side.statements, name), name))
-            else:
-                given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
+        given = [_gives(facts, statement, side, name) for side in sides]
         if name in functions:
             raise NotAFunctionError(f"`{name}` is called: what is called is not selected in a graph")
         for node, _, text in given:
@@ -265,6 +306,15 @@ def _pairs(
                     yield None, (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
 
 
+def _gives(facts: FunctionFacts, statement: ast.stmt, side: Side, name: str) -> Given:
+    node = side.bound.get(name)
+    if node is not None:
+        return node, facts.value(node), shortened(node)
+    if any(name in stored([s]) for s in side.statements):
+        return None, bound_to(facts, side.statements, name), name
+    return ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name
+
+
 def _compared(
     facts: FunctionFacts, statement: ast.stmt, name: str | None, one: Given, other: Given
 ) -> Iterator[Difference]:
@@ -281,7 +331,8 @@ def _compared(
     for given, (value, beside) in zip((one, other), (values, values[::-1]), strict=True):
         if isinstance(value, Const) and (isinstance(beside, Tensor) or beside is UNKNOWN):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
-    for pair in zip(*(v.items or () if isinstance(v, Container) else () for v in values), strict=False):
+    begun = [beginning(v) if isinstance(v, Container) else {} for v in values]
+    for pair in [(held, begun[1][index]) for index, held in begun[0].items() if index in begun[1]]:
         kinds = {Static if isinstance(v, Static) else Tensor if isinstance(v, Tensor) else None for v in pair}
         if kinds == {Static, Tensor} or (kinds == {Static} and repr(pair[0]) != repr(pair[1])):
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` hold Python values, which no graph selects")
@@ -321,54 +372,6 @@ def _identified(facts: FunctionFacts) -> bool:
     return any(identified(facts, name) for name in stored([facts.statement]))
 
 
-class _Writer:
-    """Writes the call."""
-
-    def __init__(self, facts: FunctionFacts, predicates: Predicates, imports: Imports, options: str) -> None:
-        self.facts, self.predicates, self.options = facts, predicates, options
-        self.function = imports.name(f"{_RUNTIME}.select", _RUNTIME)
-        self.lines: list[str] = []
-        self.kept: list[list[ast.stmt]] = []
-
-    def written(
-        self, statement: ast.If, condition: str, sides: Sequence[Side], results: Sequence[str]
-    ) -> tuple[str, list[list[ast.stmt]]]:
-        """The new text, and the statements that live on in it."""
-        texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
-        head = "return" if not results else f"{', '.join(results)} ="
-        line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]}{self.options})"
-        return "\n".join([*self.lines, line]) + "\n", self.kept
-
-    def _in_order(self, side: Side, results: Sequence[str]) -> bool:
-        """Does a tuple of the results evaluate all that a side does, and in its order, as far as that is seen?"""
-        matters = [name for name, value in side.bound.items() if not repeatable(self.facts, value)]
-        return matters == [name for name in results if name in matters]
-
-    def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
-        """A function of no arguments that runs a side."""
-        code = self.predicates.code
-        if side.simple and self._in_order(side, results):
-            values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
-            if not results:
-                values = [code.argument(s.value) for s in side.statements if isinstance(s, ast.Return) and s.value][:1]
-            text = values[0] if len(values) == 1 else f"({', '.join(values)})"
-            if "\n" not in text:
-                return f"lambda: {text}"
-        name = fresh(self.facts, wanted, self.predicates.taken)
-        self.predicates.taken.append(name)
-        given = ast.Return(ast.Tuple([ast.Name(n, ast.Load()) for n in results], ast.Load()))
-        needed = sorted(live_into([*side.statements, given]) & writes(*side.statements))
-        unbound = [n for n in needed if n not in surely_bound(self.facts, self.facts.statement)]
-        if unbound:
-            raise NotAFunctionError(f"`{unbound[0]}` may not be bound before the branch")
-        self.lines.append(f"def {name}({', '.join(f'{n}={n}' for n in needed)}):")
-        self.lines.append(f"    {HOLE.format(len(self.kept))}")
-        self.kept.append(side.statements)
-        if results:
-            self.lines.append(f"    return {', '.join(results)}")
-        return name
-
-
 # -- conditional expressions
 
 
@@ -386,7 +389,7 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
     if differences and laid_apart(facts, chosen.body, chosen.orelse):
         differences.append(_STRIDES)
     options = _put_back(facts, sides) + (", any_strides=True" if _STRIDES in differences else "")
-    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second}{options})"
+    text = f"{imports.name(f'{RUNTIME}.select', RUNTIME)}({condition}, {first}, {second}{options})"
 
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_expression(facts.source, chosen, text)]
