@@ -30,6 +30,12 @@ def _run(
     return found
 
 
+def _kernel(*given: Any) -> tuple[torch.Tensor, ...]:
+    # what an operator gives is nobody's view: autograd lets nothing change the views of several results in place
+    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)):
+        return _run(*given)
+
+
 def _fake(
     kind: str, x: torch.Tensor, state: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], *options: Any
 ) -> tuple[torch.Tensor, ...]:
@@ -98,7 +104,7 @@ def _define() -> None:
         register_fake(f"graphmend::{name}", fake, lib=library)
 
     for name, results in (("lstm", "(Tensor, Tensor, Tensor)"), ("recurrent", "(Tensor, Tensor)")):
-        define(name, f"({_GIVEN}) -> {results}", _run, _fake)
+        define(name, f"({_GIVEN}) -> {results}", _kernel, _fake)
         register_autograd(f"graphmend::{name}", _backward, setup_context=_saved, lib=library)
     define(
         "recurrent_gradients",

@@ -8,7 +8,7 @@ backend that cannot go on), others into more breaks, and graphs assert what they
 * a number whose value must be known later breaks the graph where it is read (`captures.attempt`);
 * a graph that cannot go on with the values of a call gives way to the code that it was made from (`captures.fallback`),
   so only graphs capture numbers of which nothing is left behind (`captures.recovery`);
-* recurrent layers, which `allow_rnn` lets in, become one operation each (`captures.layers`);
+* recurrent layers become one operation each (`captures.layers`);
 * a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
   nothing runs twice.
 
@@ -34,7 +34,7 @@ OLDEST = (2, 13)
 older one fails elsewhere."""
 OLDEST_PYTHON = (3, 11)
 """Python before it has no table of exceptions, with which compiled code gives way to the original."""
-_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True, "allow_rnn": True}
+_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")

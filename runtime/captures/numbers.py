@@ -24,6 +24,7 @@ from .backends import at_work
 from .backends import install as install_in_backends
 from .fallback import with_fallback
 from .layers import asked_at, is_recurrent, keep_whole
+from .layers import install as install_for_layers
 from .recovery import Recovery, Unrecoverable, captured, raising
 
 _KNOWN = "its value must be known while tracing"
@@ -36,10 +37,11 @@ def install() -> Callable[[], None]:
     evaluate, need = ShapeEnv.evaluate_expr, SymNodeVariable.evaluate_expr
     fake, compiler = variable_builder.get_fake_value, OutputGraph.call_user_compiler  # type: ignore[attr-defined]
     handle = convert_frame.register_bytecode_hook(_falling_back)
-    leave_backends = install_in_backends()
+    leave_backends, leave_layers = install_in_backends(), install_for_layers()
 
     def remove() -> None:
         leave_backends()
+        leave_layers()
         ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
         SymNodeVariable.evaluate_expr = need  # type: ignore[method-assign]
         variable_builder.get_fake_value = fake  # type: ignore[attr-defined]
@@ -98,7 +100,7 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
         attempt.needed.clear()
         if is_recurrent(node):
             attempt.tried = True
-            if (reason := keep_whole(node, attempt.trains_whole)) is not None:
+            if (reason := keep_whole(node)) is not None:
                 attempt.leaves(asked_at(tx), reason)
                 _break(node)
         if not attempt.adds(tx, node):

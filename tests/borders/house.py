@@ -164,7 +164,7 @@ FLAT = frozenset({
     "transforms/legality/operations", "transforms/legality/orders",
     "transforms/legality/outside", "transforms/legality/raising", "transforms/legality/randomness",
     "transforms/legality/rows",
-    "transforms/if_conversion", "transforms/if_conversion/not_taken", "transforms/style",
+    "transforms/if_conversion", "transforms/if_conversion/not_taken", "transforms/if_conversion/sides", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
     "dynamo/worker/inputs/variation", "dynamo/worker/inputs/feedback",
     "dynamo/worker/comparison", "dynamo/worker/runs",

@@ -7,10 +7,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Tensor, options
+from graphmend.analysis.lattice.values import NONE, UNKNOWN, Const, Container, Scalar, Static, Tensor, Value, options
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
@@ -58,13 +58,15 @@ class InVain:
 @answers("effects")
 def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
     """The calls in code that do no more than draw, as far as the code in reach tells; the others are not in it."""
-    found = InVain()
+    found, tests = InVain(), set[_Test]()
     for node in (n for e in expressions for n in nodes_in(e) if isinstance(n, ast.Call)):
         does, unless = _does(facts, node), list[str]()
         if Effect.STAYS in does.effect:
             does, unless = _where_none(facts, node)
-        if Effect.STAYS in does.effect and (test := _test_around(facts, node)) is not None:
-            does, unless = Does(Effect.NOTHING), [test]
+        test = _test_around(facts, node) if Effect.STAYS in does.effect else None
+        if test is not None and (test.text, not test.holds) not in tests:
+            tests.add(test)
+            does, unless = Does(Effect.NOTHING), [f"{'' if test.holds else 'not '}({test.text}) or None"]
         if Effect.STAYS in does.effect:
             continue
         found.unless += [one for one in unless if one not in found.unless]
@@ -72,6 +74,9 @@ def in_vain(facts: FunctionFacts, *expressions: ast.expr) -> InVain:
         found.draws |= bool(does.effect & (Effect.DRAWS | Effect.UNKNOWN))
         found.moving += [node.func] if does.effect & (Effect.MOVES | Effect.UNKNOWN) else []
         found.modules |= not _is_function(facts, node)
+        if Effect.SAYS in does.effect:
+            says = f"what `{shortened(node)}` prints, logs or warns of appears for the side not taken, too"
+            found.differences.append(Difference("output", says))
         if Effect.UNKNOWN in does.effect:
             says = f"what {does.part or 'code out of reach'} does besides computing"
             says = f"{says}, `{shortened(node)}` does for the side not taken, too"
@@ -85,23 +90,30 @@ def _where_none(facts: FunctionFacts, node: ast.Call) -> tuple[Does, list[str]]:
     """What a call does where some of its arguments are None, and these: as few as will do."""
     given = [*node.args, *(k.value for k in node.keywords)]
     names = list(dict.fromkeys(n.id for n in given if isinstance(n, ast.Name) and _may_be_none(facts, n)))
+    flags = {n.id for n in given if isinstance(n, ast.Name) and _is_flag(facts.value(n))}
     does = _does(facts, node, names)
     for name in [*names] if Effect.STAYS not in does.effect else []:
         fewer = [n for n in names if n != name]
         if Effect.STAYS not in (found := _does(facts, node, fewer)).effect:
             does, names = found, fewer
-    return does, names
+    return does, [f"{name} or None" if name in flags else name for name in names]
 
 
-def _test_around(facts: FunctionFacts, node: ast.Call) -> str | None:
-    """What is None where a test inside of the branch, which is known while tracing, keeps a call from running."""
+class _Test(NamedTuple):
+    """A test inside of the branch, and what it comes to where a call runs."""
+
+    text: str
+    holds: bool
+
+
+def _test_around(facts: FunctionFacts, node: ast.Call) -> _Test | None:
+    """A test inside of the branch, known while tracing, that keeps a call from running."""
     child: ast.AST = node
     for above in facts.ancestors(node):
         if above is facts.statement:
             return None
         if isinstance(above, ast.If) and child is not above.test and _is_known(facts, above.test):
-            text = ast.unparse(above.test if child in above.body else ast.UnaryOp(ast.Not(), above.test))
-            return f"({text}) or None"
+            return _Test(ast.unparse(above.test), child in above.body)
         child = above
     return None
 
@@ -116,10 +128,16 @@ def _is_known(facts: FunctionFacts, test: ast.expr) -> bool:
 
 
 def _may_be_none(facts: FunctionFacts, name: ast.Name) -> bool:
-    """May a name be None in front of the branch, and is it not bound in it?"""
-    held = [*options(facts.value(name))]
+    """May a name be None in front of the branch, or a flag that is not set, and is it not bound in it?"""
+    value = facts.value(name)
+    held = [*options(value)]
     possible = not held or UNKNOWN in held or any(isinstance(v, Const) and v.value is None for v in held)
-    return possible and name.id not in writes(facts.statement)
+    return (possible or _is_flag(value)) and name.id not in writes(facts.statement)
+
+
+def _is_flag(value: Value) -> bool:
+    """Is it False, True or None, whose truth is all that is asked?"""
+    return all(isinstance(v, Static) and (v.type == "bool" or v is NONE) for v in options(value))
 
 
 def _does(facts: FunctionFacts, node: ast.Call, given_none: Iterable[str] = ()) -> Does:

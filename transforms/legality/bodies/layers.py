@@ -31,6 +31,8 @@ class Effect(IntFlag):
     UNKNOWN = auto()
     STAYS = auto()
     """It changes something else: attributes, buffers, what it was given."""
+    SAYS = auto()
+    """It prints, logs or warns."""
 
 
 class Does(NamedTuple):

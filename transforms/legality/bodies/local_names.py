@@ -59,6 +59,10 @@ class LocalNames:
         direct = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.BoolOp, ast.Starred)
         return name in self.given or any(v is None or isinstance(v, direct) for _, v in self._bound.get(name, []))
 
+    def is_number(self, name: str) -> bool:
+        """Does a name only ever stand for sizes and constants, which nothing changes in place?"""
+        return name in self._bound and self._only(name, _is_size)
+
     def _only(self, name: str, holds: Callable[[ast.expr], bool]) -> bool:
         values = [value for _, value in self._bound[name]]
         return name not in self.given and all(v is not None and holds(v) for v in values)
@@ -73,6 +77,21 @@ class LocalNames:
         while left := {n for n in made if not self._only(n, is_new)}:
             made -= left
         return made
+
+
+def _is_size(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(value=bool() | int() | float()):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=index):
+            return not isinstance(index, ast.Slice)
+        case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel" as asked), args=args):
+            return bool(args) or asked != "size"
+        case ast.Call(func=ast.Name(id="len")):
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _is_size(left) and _is_size(right)
+    return False
 
 
 def bindings_of(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
@@ -92,3 +111,10 @@ def bindings_of(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
             yield name, None
         case ast.ExceptHandler(name=str() as name):
             yield name, None
+
+
+def root_of(node: ast.expr) -> str | None:
+    """The name that a path begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -29,7 +29,7 @@ from graphmend.transforms.legality.bodies.layers import (
     of_layer,
     together,
 )
-from graphmend.transforms.legality.bodies.local_names import LocalNames
+from graphmend.transforms.legality.bodies.local_names import LocalNames, root_of
 from graphmend.transforms.legality.bodies.new_memory import made_before, returns_new
 from graphmend.transforms.legality.bodies.replaced_modules import (
     is_defined_twice,
@@ -196,7 +196,7 @@ class _Body:
 
     def _augment(self, target: ast.expr, statement: ast.stmt) -> None:
         root = target.value if isinstance(target, ast.Subscript) else target
-        if isinstance(root, ast.Name) and self._is_own(root.id):
+        if isinstance(root, ast.Name) and (self._is_own(root.id) or self._names.is_number(root.id)):
             return
         local = isinstance(root, ast.Name) and self._names.is_local(root.id)
         given = not local or (isinstance(root, ast.Name) and self._names.may_be_given(root.id))
@@ -212,7 +212,7 @@ class _Body:
             case ast.Name():
                 return None
             case ast.Call(func=ast.Attribute(attr=attr) as function):
-                if self._me is not None and _root(function) == self._me:
+                if self._me is not None and root_of(function) == self._me:
                     called = self._attribute(function)
                     return called is not None and all(map(gives_new, options(called)))
                 return (attr in aliases.NEW or attr in MAKERS) and not asks_in_place(value, attr)
@@ -265,9 +265,9 @@ class _Body:
             case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me:
                 return self._of_self(node, attr)
             case ast.Attribute() if (
-                self._me is not None and _root(function) == self._me and not self._is_of_tensor(function.value)
+                self._me is not None and root_of(function) == self._me and not self._is_of_tensor(function.value)
             ):
-                return self._add(Effect.UNKNOWN, node)  # of an object that this one holds
+                return self._add(Effect.STAYS if methods.may_change(function.attr) else Effect.UNKNOWN, node)
             case ast.Subscript() if (held := self._attribute(function)) is not None:
                 return self._one_called([held], node)
             case ast.Name(id=name) if self._names.is_local(name):
@@ -275,24 +275,24 @@ class _Body:
             case ast.Name(id=name) if name in self._module.functions and name not in self._module.redefined:
                 lasting = is_lasting(name, self._module.source.tree)
                 return self._function(self._module.functions[name], None, node) if lasting else self._unknown(node)
-        of = _root(function)
+        of = root_of(function)
         local = of is not None and self._names.is_local(of)
         path = self._module.qualified(function) if of is not None and not local else None
         if isinstance(function, ast.Name):
-            if path == f"builtins.{function.id}" and function.id in ("print", "setattr", "delattr", "exec", "eval"):
-                return self._add(Effect.STAYS, node)
-            plain = path == f"builtins.{function.id}" and function.id in methods.BUILTINS
-            return None if plain else self._unknown(node)
+            builtin = function.id if path == f"builtins.{function.id}" else ""
+            return self._add(methods.of_builtin(builtin), node)
         folder, _, last = (path or "").rpartition(".")
         if folder in known.FUNCTIONAL:
             return self._of_torch(node, last)
         if path is None and isinstance(function, ast.Attribute):
             return self._of_value(node, function)
-        if folder in ("logging", "warnings", "graphmend.runtime") or (
-            isinstance(function, ast.Attribute) and function.attr in methods.SAYS
-        ):
+        if folder == "math":
+            return None
+        if folder in ("logging", "warnings") or path in methods.EMITS or last in methods.SAYS:
+            return self._add(Effect.SAYS, node)
+        if folder == "graphmend.runtime":
             return self._add(Effect.STAYS, node)
-        return None if folder == "math" else self._unknown(node)
+        return self._unknown(node)
 
     def _unknown(self, node: ast.AST) -> None:
         self._add(Effect.UNKNOWN, node)
@@ -326,7 +326,7 @@ class _Body:
         if last in methods.CHANGE or any(k.arg == "out" for k in node.keywords):
             return self._add(Effect.STAYS, node)
         if last in methods.SAYS and isinstance(owner, ast.Name) and not self._names.is_local(owner.id):
-            return self._add(Effect.STAYS, node)
+            return self._add(Effect.SAYS, node)
         local = not isinstance(owner, ast.Name) or self._names.is_local(owner.id)
         return None if last in methods.TENSOR_METHODS and local else self._unknown(node)
 
@@ -335,6 +335,8 @@ class _Body:
         classes = mro(self._owner)
         if (method := next((cls.methods[attr] for cls in classes if attr in cls.methods), None)) is not None:
             return self._function(method, None if method.is_static else self._owner, node)
+        if attr in methods.CHANGE:
+            return self._add(Effect.STAYS, node)
         value = self._attribute(node.func)
         if value is None or is_put_elsewhere(attr, self._module.source.tree):
             return self._unknown(node)
@@ -390,10 +392,3 @@ class _Body:
             return False
         value = self._attribute(node)
         return value is None or not all(isinstance(v, (Tensor, Container, Static)) for v in options(value))
-
-
-def _root(node: ast.expr) -> str | None:
-    """The name that a path begins with."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
