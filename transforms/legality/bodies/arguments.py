@@ -6,11 +6,21 @@ import ast
 from collections.abc import Mapping
 from itertools import takewhile
 
-#: what is known of the arguments of a call, by position or name: None, False, True, or `...` where it may be anything;
+#: what is known of the arguments of a call, by position or name: None, False, True, UNSET, or `...` for anything;
 #: `**` is there where further ones may be given
 Arguments = Mapping[str | int, object]
 
 MORE = "**"
+
+
+class _Unset:
+    """What is known of a flag that is False or None."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNSET = _Unset()
 
 
 def known_arguments(node: ast.Call, names: Mapping[str, object]) -> Arguments:
@@ -36,7 +46,7 @@ def decided(test: ast.expr, names: Mapping[str, object]) -> bool | None:
     """What a test comes to where some names are known to stand for None, False or True; None where it is open."""
     match test:
         case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=None)]):
-            if name in names and isinstance(op, (ast.Is, ast.IsNot)):
+            if name in names and isinstance(op, (ast.Is, ast.IsNot)) and names[name] is not UNSET:
                 return (names[name] is None) is isinstance(op, ast.Is)
         case ast.Name(id=name) if name in names:
             return bool(names[name])

@@ -5,7 +5,7 @@ of which nothing in reach says that they leave something behind.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +18,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters, reads, writes
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.bodies.arguments import known_arguments
+from graphmend.transforms.legality.bodies.arguments import UNSET, known_arguments
 from graphmend.transforms.legality.bodies.layers import Does, Effect
 from graphmend.transforms.legality.bodies.module_effects import of_function, of_module
 from graphmend.transforms.legality.operations import flags
@@ -91,12 +91,13 @@ def _where_none(facts: FunctionFacts, node: ast.Call) -> tuple[Does, list[str]]:
     given = [*node.args, *(k.value for k in node.keywords)]
     names = list(dict.fromkeys(n.id for n in given if isinstance(n, ast.Name) and _may_be_none(facts, n)))
     flags = {n.id for n in given if isinstance(n, ast.Name) and _is_flag(facts.value(n))}
-    does = _does(facts, node, names)
+    unset: dict[str, object] = {name: UNSET if name in flags else None for name in names}
+    does = _does(facts, node, unset)
     for name in [*names] if Effect.STAYS not in does.effect else []:
-        fewer = [n for n in names if n != name]
+        fewer = {n: value for n, value in unset.items() if n != name}
         if Effect.STAYS not in (found := _does(facts, node, fewer)).effect:
-            does, names = found, fewer
-    return does, [f"{name} or None" if name in flags else name for name in names]
+            does, unset = found, fewer
+    return does, [f"{name} or None" if name in flags else name for name in unset]
 
 
 class _Test(NamedTuple):
@@ -140,7 +141,7 @@ def _is_flag(value: Value) -> bool:
     return all(isinstance(v, Static) and (v.type == "bool" or v is NONE) for v in options(value))
 
 
-def _does(facts: FunctionFacts, node: ast.Call, given_none: Iterable[str] = ()) -> Does:
+def _does(facts: FunctionFacts, node: ast.Call, unset: Mapping[str, object] | None = None) -> Does:
     """What a call does where some names are None; `STAYS` too where it is not looked at here."""
     other = Does(Effect.STAYS)
     if _is_function(facts, node):
@@ -150,7 +151,7 @@ def _does(facts: FunctionFacts, node: ast.Call, given_none: Iterable[str] = ()) 
     names = {n: v.value for n, v in known_before if isinstance(v, Const) and stores(facts, n) < 2}
     given = {*parameters(facts.function)}  # which of them are None is asked while tracing: callers may be out of sight
     plain = {n: v for n, v in names.items() if (v is None and n not in given) or isinstance(v, bool)}
-    arguments = known_arguments(node, plain | dict.fromkeys(given_none))
+    arguments = known_arguments(node, {**plain, **(unset or {})})
     if isinstance(value, Function):
         named = is_still_named(facts, node.func) and is_only_one(value.info.name, tree)
         if not named or not (value.bound is None or isinstance(value.bound, Instance)):

@@ -290,9 +290,8 @@ class _Body:
             return None
         if folder in ("logging", "warnings") or path in methods.EMITS or last in methods.SAYS:
             return self._add(Effect.SAYS, node)
-        if folder == "graphmend.runtime":
-            return self._add(Effect.STAYS, node)
-        return self._unknown(node)
+        stays = folder == "graphmend.runtime" or (isinstance(function, ast.Attribute) and methods.may_change(last))
+        return self._add(Effect.STAYS if stays else Effect.UNKNOWN, node)
 
     def _unknown(self, node: ast.AST) -> None:
         self._add(Effect.UNKNOWN, node)
