@@ -286,7 +286,7 @@ class _Body:
             return self._of_torch(node, last)
         if path is None and isinstance(function, ast.Attribute):
             return self._of_value(node, function)
-        if folder == "math":
+        if folder == "math" or path == "graphmend.runtime.select":  # whose sides are looked at like any other code
             return None
         if folder in ("logging", "warnings") or path in methods.EMITS or last in methods.SAYS:
             return self._add(Effect.SAYS, node)
