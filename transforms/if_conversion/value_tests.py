@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Scalar, Static, Value, tensor_in
@@ -85,12 +86,20 @@ def split(
     """The conjuncts (or disjuncts) of a test: those in front that are no question about a tensor's elements, and the
     rest.
     """
-    joined = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if sign == "and" else ast.Or)
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and joined else [test]
+    conjuncts = [*_parts(test, ast.And if sign == "and" else ast.Or)]
     static = 0
     while static < len(conjuncts) and not depends(facts, conjuncts[static]):
         static += 1
     return conjuncts[:static], conjuncts[static:]
+
+
+def _parts(test: ast.expr, joins: type[ast.boolop]) -> Iterator[ast.expr]:
+    """The parts of a test in the order in which they are asked: `a and (b and c)` asks as `a and b and c` does."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, joins):
+        for part in test.values:
+            yield from _parts(part, joins)
+    else:
+        yield test
 
 
 def is_unknown_name(facts: FunctionFacts, part: ast.expr) -> bool:
