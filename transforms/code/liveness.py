@@ -369,7 +369,10 @@ def _captured(node: ast.AST) -> set[str]:
     if isinstance(node, (ast.Global, ast.Nonlocal)):
         return {*node.names}
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return reads(*node.body) - locals_of(node)
+        inner = (
+            _stored(n.target) for n in nodes_in(node) if isinstance(n, ast.comprehension)
+        )  # not the function's own
+        return reads(*node.body) - locals_of(node).difference(*inner)
     return reads(node) if isinstance(node, _SCOPES) else set()
 
 
