@@ -8,7 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from graphmend.transforms.permitted import Permitted
-from graphmend.transforms.state import Choice, Function, Key, State, lets_others, stays
+from graphmend.transforms.state import Choice, Function, Key, State, in_vain, lets_others, stays
 
 
 @dataclass
@@ -28,6 +28,8 @@ class Attempt:
     """The texts with their mends alone; None where one would not parse."""
     good: list[Choice] = field(default_factory=list)
     """Those that remove their breaks."""
+    in_vain: list[Choice] = field(default_factory=list)
+    """Those behind which breaks stand that no mend knows a way on from."""
     succeeded: bool = False
     stuck: bool = False
     """Is there nothing more to make?"""
@@ -35,6 +37,8 @@ class Attempt:
     """Would it prevent other mends?"""
     hopeless: bool = False
     """Is there no mend, of whatever kind, of what it uncovers?"""
+    nothing_beside: bool = False
+    """Is there no permitted mend of other breaks of its function, either?"""
 
     def again(self) -> Attempt:
         """The same attempt, from its beginning."""
@@ -57,8 +61,8 @@ class Lane:
     def __init__(self, state: State, choices: list[Choice], permitted: Permitted, function: Function | None) -> None:
         """`function` is the one whose breaks count; None where all do."""
         self._state, self._permitted, self.function = state, permitted, function
-        self.refused: tuple[Choice, str, bool] | None = None
-        """The mend that is not to be tried again, why, and whether it is for good."""
+        self.refused: list[tuple[Choice, str, bool]] = []
+        """The mends that are not to be tried again, why, and whether it is for good."""
         self._order = self._attempts(choices)
         self.attempt: Attempt | None = next(self._order)
 
@@ -70,7 +74,13 @@ class Lane:
         """Is the mend of a finding to be made along with the attempt?"""
         attempt = self.attempt
         own = self.function is None or self.function == function
-        return own and attempt is not None and not (attempt.succeeded or attempt.stuck) and key not in attempt.known
+        if not own or attempt is None or attempt.succeeded or attempt.stuck:
+            return False
+        return key not in attempt.known and not any(key in _keys([choice]) for choice, _, _ in self.refused)
+
+    def beside(self, alone: Attempt) -> Attempt:
+        """The attempt behind the one with one mend alone: it may do more with the mends of other breaks."""
+        return Attempt(alone.choices, _elsewhere(self._state, alone.choices), 1, enough=False)
 
     def begun(self, after: State | None, every: list[Choice]) -> None:
         """The mends of the attempt are made, among `every` one that is."""
@@ -86,6 +96,9 @@ class Lane:
         fewer = self._count(after) <= self._count(self._state) - removed
         attempt.good = [c for c in attempt.choices if stays(self._state, after, c, every, self._permitted)]
         attempt.succeeded = fewer and len(attempt.good) == len(attempt.choices)
+        attempt.in_vain = [
+            c for c in attempt.choices if c not in attempt.good and in_vain(self._state, after, c, every)
+        ]
         if attempt.alone and not attempt.succeeded:
             attempt.waits = not lets_others(self._state, after, attempt.choices[0], every, self._permitted)
             attempt.stuck = attempt.waits
@@ -110,19 +123,30 @@ class Lane:
             together = Attempt(choices, _elsewhere(state, choices), len(choices))
             yield together
             good = together.good
-            choices = good if 0 < len(good) < len(choices) else choices[:1]
+            for choice in together.in_vain:
+                self._refuse(choice, "does not remove the break", _has_a_statement(state, choice))
+            hopeful = [choice for choice in choices if choice not in together.in_vain]
+            if not hopeful:
+                return
+            if 0 < len(good) < len(choices):
+                choices = good
+            elif len(hopeful) < len(choices):
+                choices = hopeful
+            else:
+                choices = choices[:1]
         choice = choices[0]
         if choice in of_one_statement and len(of_one_statement) > 1:
             yield Attempt(of_one_statement, state.keys() - _keys(of_one_statement), len(of_one_statement), enough=False)
         alone = Attempt(choices, state.keys() - _keys(choices), 1)
         yield alone
-        beside = _elsewhere(state, choices)
-        if alone.after is not None and not alone.waits and beside != alone.known:
-            # it may do more with the mends of other breaks of its function
-            yield Attempt(choices, beside, 1, enough=False)
+        beside = self.beside(alone)
+        if alone.after is not None and not (alone.waits or alone.nothing_beside) and beside.known != alone.known:
+            yield beside
         why = "would stand in the way of an unsafe mend" if alone.waits else "does not remove the break"
-        for_good = alone.hopeless and _has_a_statement(state, choice)
-        self.refused = choice, f"`{choice.fix.rewrite}` {why}", for_good
+        self._refuse(choice, why, alone.hopeless and _has_a_statement(state, choice))
+
+    def _refuse(self, choice: Choice, why: str, for_good: bool) -> None:
+        self.refused.append((choice, f"`{choice.fix.rewrite}` {why}", for_good))
 
 
 def _keys(choices: list[Choice]) -> set[Key]:

@@ -137,8 +137,7 @@ class Run:
         else:
             self._revert(state)
         for lane in lanes:
-            if lane.refused is not None:
-                choice, why, for_good = lane.refused
+            for choice, why, for_good in lane.refused:
                 permitted.refuse(choice.findings, choice.fix, choice.facts, why, for_good)
         return True
 
@@ -178,8 +177,11 @@ class Run:
         attempt = lane.attempt
         if attempt is None or attempt.succeeded or attempt.stuck or _of(lane, more):
             return
-        if attempt.alone and len(attempt.made) == 1:
-            attempt.hopeless = not self._choose(after, permitted.all, [lane])
+        if attempt.alone:
+            attempt.hopeless = len(attempt.made) == 1 and not self._choose(after, permitted.all, [lane])
+            lane.attempt = lane.beside(attempt)
+            attempt.nothing_beside = not self._choose(after, permitted, [lane])
+            lane.attempt = attempt
         attempt.stuck = True
 
     def _keep(self, after: State, made: list[Choice], lanes: list[Lane]) -> None:

@@ -114,6 +114,14 @@ def stays(state: State, after: State, choice: Choice, choices: list[Choice], per
     return gone and lets_others(state, after, choice, choices, permitted)
 
 
+def in_vain(state: State, after: State, choice: Choice, choices: list[Choice]) -> bool:
+    """Do breaks stand in a mend's place of which no mend, of whatever kind, knows a way on?"""
+    path = choice.finding.path
+    _, new = regions(state.sources[path], choice.facts, choice.edits, all_edits(choices, path))
+    places = [place for place in after.places(path) if _inside(place.finding, after.sources[path], new)]
+    return bool(places) and all(place.best is None for place in places)
+
+
 def lets_others(state: State, after: State, choice: Choice, choices: list[Choice], permitted: Permitted) -> bool:
     """Can what stands around a safe mend still be mended as it could before, where that is unsafe?"""
     if permitted.unsafe:
