@@ -210,7 +210,7 @@ def answer(
     parameters = list({id(p): p for module in modules for p in module.parameters()}.values())
     leaves = [t for t in [*given, *parameters] if t.requires_grad]
     memory = Memory()
-    described([arguments, state], memory)
+    _described_first(arguments, state, memory)
     with _recorded(seen):
         try:
             value = function(*arguments)
@@ -223,7 +223,8 @@ def answer(
             seen["grads"] = _gradients(value, leaves)
     seen["modes"] = [torch.is_grad_enabled(), str(torch.get_default_dtype()), torch.is_autocast_enabled("cpu")]
     torch.set_grad_enabled(True)
-    seen["inputs"] = described(arguments, memory)
+    with memory.inside("inputs"):
+        seen["inputs"] = described(arguments, memory)
     with memory.inside("kept"):
         seen["state"] = described(kept(), memory)
     seen["rng"] = [hashlib.md5(state).hexdigest() for state in _generators()]
@@ -348,5 +349,14 @@ def _answers(
 def _shared(arguments: tuple[Any, ...], state: dict[str, Any]) -> list[tuple[str, str]]:
     """Who shares memory with whom when a call begins."""
     memory = Memory()
-    described([arguments, state], memory)
+    _described_first(arguments, state, memory)
     return memory.shared
+
+
+def _described_first(arguments: tuple[Any, ...], state: dict[str, Any], memory: Memory) -> None:
+    """Names what a call begins with by the places at which it is described behind the call as well: what is met at
+    two of them shares its memory.
+    """
+    for name, value in (("inputs", arguments), ("kept", state)):
+        with memory.inside(name):
+            described(value, memory)
