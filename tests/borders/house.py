@@ -163,7 +163,7 @@ FLAT = frozenset({
     "transforms/legality/numbers/calls", "transforms/if_conversion/places", "transforms/rewrites/torch_api/forms",
     "transforms/legality/operations", "transforms/legality/orders",
     "transforms/legality/outside", "transforms/legality/raising", "transforms/legality/randomness",
-    "transforms/legality/rows",
+    "transforms/legality/rows", "transforms/legality/writes",
     "transforms/if_conversion", "transforms/if_conversion/not_taken", "transforms/if_conversion/sides",
     "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",

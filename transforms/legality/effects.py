@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Set
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.program.definitions import FunctionInfo
-from graphmend.analysis.program.entities import Function, Instance, Record
+from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.resolution.classes import mro
-from graphmend.analysis.syntax import traversal
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.bodies.changed import arguments_for, changed_in
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import computes, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does, has_hooks
+from graphmend.transforms.legality.writes.in_place_flags import given, is_constructed_without
+from graphmend.transforms.legality.writes.operands import in_place_operands
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -121,90 +120,12 @@ def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
         return False
     last = value.cls.rpartition(".")[2]
     return all(
-        position is None or _constructed(facts, function, keyword, position)
+        position is None or is_constructed_without(facts, function, keyword, position)
         for keyword, position in (
             ("inplace", flags.LAYER_INPLACE.get(last)),
             ("max_norm", flags.LAYER_MAX_NORM.get(last)),
         )
     )
-
-
-def changes(facts: FunctionFacts, behind: ast.stmt | None = None) -> list[tuple[ast.stmt | ast.expr, ast.expr]]:
-    """What changes a tensor in place, and which one; from a statement on, or the loop around it, where one is given."""
-    if behind is None:
-        return [*_all_changes(facts)]
-    loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
-    begin = loops[-1] if loops else behind
-    place = begin.lineno, begin.col_offset
-    every = _all_changes(facts)
-    return [(n, target) for n, target in every if (n.lineno, n.col_offset) >= place or _whenever(facts, n)]
-
-
-def _whenever(facts: FunctionFacts, node: ast.AST) -> bool:
-    """Does code stand in a function inside of the function, which may be called at any time?"""
-    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    return any(isinstance(a, inner) and a is not facts.function for a in facts.ancestors(node))
-
-
-@lru_cache(maxsize=2)
-def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.expr], ...]:
-    found: list[tuple[ast.stmt | ast.expr, ast.expr]] = []
-    for node in nodes_in(facts.function):
-        if isinstance(node, ast.AugAssign):
-            target = node.target
-            if not (isinstance(target, ast.Name) and _is_no_tensor(facts, node, target.id)):
-                found.append((node, target.value if isinstance(target, ast.Subscript) else target))
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found += [] if isinstance(facts.value(node.value), Container) else [(node, node.value)]
-        elif isinstance(node, ast.Call):
-            found += [(node, target) for target in (*in_place_operands(facts, node), *_changed_by(facts, node))]
-    return tuple(found)
-
-
-def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
-    """What a function of the program may change in place: its arguments, and what the object holds whose method it is,
-    as far as the caller names it. Other code is taken to change nothing that it is given.
-    """
-    value = facts.value(call.func)
-    if not isinstance(value, Function):
-        return []
-    of = value.bound.info if isinstance(value.bound, Instance) and not value.info.is_static else None
-    changed = changed_in(value.info, of)
-    found = arguments_for(call, value.info, of, changed)
-    if changed and value.bound is not None and of is None:  # of a class, whose first parameter is no argument
-        found = [*call.args, *(k.value for k in call.keywords)]
-    if isinstance(call.func, ast.Attribute):
-        owner = ast.dump(call.func.value)
-        held = [n for n in nodes_in(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
-        found += [n for n in held if changed.unknown or n.attr in changed.attributes]
-    return [g for g in found if not isinstance(g, ast.Constant)]
-
-
-def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
-    """Is a name a number, a text, or a container, whose elements stay what they are, before a statement?"""
-    value = facts.before(statement).get(name)
-    return isinstance(value, (Static, Scalar, Container)) and not (isinstance(value, Const) and value.value is None)
-
-
-@answers("effects")
-def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
-    """The tensors that a call changes in place: the receiver of `x.add_(1)`, `x` in `F.relu(x, True)`, `out=x`."""
-    found = [k.value for k in call.keywords if k.arg == "out"]
-    function = call.func
-    name = qualified(facts, function) or ""
-    folder, _, last = name.rpartition(".")
-    first = call.args[:1] or [k.value for k in call.keywords if k.arg == "input"]
-    of_module = folder in known.FUNCTIONAL and folder != "torch.Tensor"
-    if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
-        found += first if of_module or folder.startswith("torch.nn.") else [function.value]
-    elif of_module and (last.endswith("_") or _in_place(call, flags.INPLACE.get(last))):
-        found += first
-    elif isinstance(value := facts.value(function), ExternalInstance) and value.cls.startswith("torch.nn."):
-        position = flags.LAYER_INPLACE.get(value.cls.rpartition(".")[2])
-        made = [c for c in _made(facts, function) if isinstance(c, ast.Call)]
-        if any(_in_place(c, position) for c in made):
-            found += first
-    return found
 
 
 def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
@@ -239,7 +160,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return [f"`{shortened(node)}` may work in place"]
     if operands:
         return [f"`{shortened(node)}` works in place"]
-    if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
+    if folder != "torch.Tensor" and given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
         return [f"`{shortened(node)}` changes the table that it reads"]
     return []
 
@@ -337,63 +258,3 @@ def _plain(method: FunctionInfo) -> bool:
         return False
     effective = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
     return not any(isinstance(n, effective) for n in nodes_in(body[0]))
-
-
-def _in_place(call: ast.Call, position: int | None) -> bool:
-    """Is `inplace` given, and not as a plain False?"""
-    if position is None:
-        return False
-    given = _given(call, "inplace", position)
-    return given is not None and constant(given) is not False
-
-
-def _given(call: ast.Call, keyword: str, position: int | None) -> ast.expr | None:
-    """The argument of a call, by keyword or by position; None where it is absent or None."""
-    if position is None:
-        return None
-    found = next((k.value for k in call.keywords if k.arg == keyword), None)
-    if found is None and len(call.args) > position:
-        found = call.args[position]
-    if found is None and any(isinstance(a, ast.Starred) for a in call.args):
-        return call
-    return None if isinstance(found, ast.Constant) and found.value is None else found
-
-
-def _constructed(facts: FunctionFacts, function: ast.expr, keyword: str, position: int) -> bool:
-    """Is a layer made without a flag, in every assignment of its name in the file?"""
-    made = _made(facts, function)
-    calls = [v for v in made if isinstance(v, ast.Call) and all(k.arg for k in v.keywords)]
-    if not made or len(calls) < len(made):
-        return False
-    return all((flag := _given(c, keyword, position)) is None or constant(flag) is False for c in calls)
-
-
-def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
-    """What a layer is assigned from, wherever the file does."""
-    if isinstance(function, ast.Call):
-        return [function]
-    tree = facts.source.tree
-    if tree is None:
-        return []
-    text = ast.unparse(function)
-    return _assigned(_owner(facts, tree) if text.startswith("self.") else tree).get(text, [])
-
-
-@lru_cache(maxsize=64)
-def _assigned(around: ast.AST) -> dict[str, list[ast.expr]]:
-    """All that is assigned anywhere in a class or a file, by the text of its target."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in traversal.statements(around):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for text in dict.fromkeys(map(ast.unparse, targets)):
-                    found.setdefault(text, []).append(value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                found.setdefault(ast.unparse(target), []).append(value)
-    return found
-
-
-def _owner(facts: FunctionFacts, tree: ast.Module) -> ast.AST:
-    """The innermost class around the function."""
-    classes = (n for n in traversal.statements(tree) if isinstance(n, ast.ClassDef) and facts.function in n.body)
-    return next(classes, tree)

@@ -17,12 +17,12 @@ from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.gradients import carries
 from graphmend.transforms.legality.memory import OUTSIDE, shares
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations.strides import layout
 from graphmend.transforms.legality.own_functions import handed_over
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

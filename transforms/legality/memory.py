@@ -20,11 +20,13 @@ from graphmend.transforms.code.bindings import Bound, bindings, bound_before, na
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.bodies.module_effects import computes_new
-from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
+from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import handed_over, is_the_only_one, runs_own_method
 from graphmend.transforms.legality.rows.modules import has_hooks
+from graphmend.transforms.legality.writes.changes import changes
+from graphmend.transforms.legality.writes.operands import in_place_operands
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

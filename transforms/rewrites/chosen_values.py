@@ -18,6 +18,7 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.outside.tables import is_entry
+from graphmend.transforms.legality.own_functions import is_still_named
 from graphmend.transforms.rewrites.decided_tests import decided
 
 if TYPE_CHECKING:
@@ -215,8 +216,11 @@ def _may_change(facts: FunctionFacts, node: ast.AST) -> bool:
     """May code elsewhere bind what a name or attribute stands for to something else?"""
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
+    inner = (n.names for n in nodes_in(facts.function) if isinstance(n, ast.Nonlocal))
+    if isinstance(node, ast.Name) and any(node.id in names for names in inner):
+        return True
     if isinstance(facts.value(node), (ExternalName, Function, Class)):
-        return False
+        return not is_still_named(facts, node)
     around = (above for above in facts.ancestors(node) if isinstance(above, ast.Lambda))
     bound = {name for one in around for name in parameters(one)}
     return isinstance(node, ast.Attribute) or node.id not in locals_of(facts.function) | bound

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.effects import changes, effects
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding, key
 from graphmend.transforms.legality.neutral.elements import (
@@ -28,6 +28,7 @@ from graphmend.transforms.legality.neutral.elements import (
     unpacked,
 )
 from graphmend.transforms.legality.outside.bound_anew import bound_anew
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.neutral.binding import Binding, binding, key
 from graphmend.transforms.legality.neutral.elements import (
@@ -32,6 +31,7 @@ from graphmend.transforms.legality.neutral.elements import (
     to_bool,
 )
 from graphmend.transforms.legality.neutral.told import Told
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

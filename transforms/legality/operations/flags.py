@@ -5,6 +5,8 @@ Held against the signatures of the torch that is installed by tests/transforms/t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 #: functions of torch.nn.functional, by the position of `inplace`
 INPLACE: dict[str, int] = {
     **dict.fromkeys("relu relu6 silu mish selu hardswish hardsigmoid".split(), 1),
@@ -27,3 +29,25 @@ LAYER_INPLACE: dict[str, int] = {
 #: the same for `max_norm`, with which a table of embeddings is changed as it is read
 MAX_NORM: dict[str, int] = {"embedding": 3, "embedding_bag": 3}
 LAYER_MAX_NORM: dict[str, int] = {"Embedding": 3, "EmbeddingBag": 2}
+
+
+class Statistics(NamedTuple):
+    """Which arguments of a normalisation it counts in, where a flag does not say otherwise."""
+
+    counted: tuple[tuple[str, int], ...]
+    flag: str
+    flag_position: int
+
+
+_MEAN_AND_VAR = ("running_mean", "running_var")
+#: functions that change the statistics that they are given
+STATISTICS = {
+    "torch.nn.functional.batch_norm": Statistics(tuple(zip(_MEAN_AND_VAR, (1, 2), strict=True)), "training", 5),
+    "torch.nn.functional.instance_norm": Statistics(
+        tuple(zip(_MEAN_AND_VAR, (1, 2), strict=True)), "use_input_stats", 5
+    ),
+    "torch.batch_norm": Statistics(tuple(zip(_MEAN_AND_VAR, (3, 4), strict=True)), "training", 5),
+    "torch.instance_norm": Statistics(tuple(zip(_MEAN_AND_VAR, (3, 4), strict=True)), "use_input_stats", 5),
+}
+#: the buffers of layers that count in their calls
+COUNTED = frozenset({*_MEAN_AND_VAR, "num_batches_tracked"})

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

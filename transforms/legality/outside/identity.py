@@ -1,4 +1,6 @@
-"""Where code asks which object a value is, and not what it holds: a copy gives another answer."""
+"""Where code asks which object a value is, or of which class, and not what it holds: a copy gives another answer, and
+is no parameter any more.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.torch_facts import load
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.questions import answers
 
@@ -24,10 +26,16 @@ _LOOK_UP = frozenset("add discard remove index count get setdefault pop".split()
 #: what tensors say of their memory and of how they were made
 _OF_OBJECT = frozenset(
     "data_ptr untyped_storage storage storage_offset is_set_to is_leaf grad_fn grad retains_grad retain_grad "
-    "register_hook output_nr _base _version _is_view __dict__".split()
+    "is_inference register_hook output_nr _base _version _is_view __dict__".split()
 )
 #: functions that tell objects apart, or hash them
 _ASKING = frozenset("id hash set frozenset vars".split()) | {"operator.is_", "operator.is_not"}
+#: what every value of torch is an instance of, copies included
+_CLASSES_OF_COPIES = frozenset({"torch.Tensor", "builtins.object"})
+#: functions that show of which class a value is
+_SHOWING = frozenset("print str repr format".split())
+#: functions for which tensors are the ones that their caller has, by the place and the keyword of these
+_BY_OBJECT = {"torch.autograd.grad": (1, "inputs"), "torch.autograd.backward": (4, "inputs")}
 _BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 #: decorators that keep results by the objects that were given
 _CACHES = frozenset({"lru_cache", "cache"})
@@ -84,6 +92,8 @@ def _asked(node: ast.AST, is_tensor: Callable[[ast.expr], bool]) -> list[ast.exp
             return given
         case ast.Attribute(value=of, attr=attr) if attr in _OF_OBJECT:
             return [of]
+        case ast.Attribute(value=of, attr="__class__"):
+            return [of]
     return []
 
 
@@ -99,15 +109,41 @@ def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
         case ast.Attribute(value=of, attr=attr) if isinstance(facts.value(of), Tensor):
             return [] if has(attr) or load(facts.torch_version).attribute(attr) is not None else [of]
         case ast.Call(func=ast.Name(id=name), args=[of, asked, *_]) if name in _BY_NAME:
-            known = isinstance(asked, ast.Constant) and isinstance(asked.value, str) and has(asked.value)
-            return [] if known else [of]
-        case ast.Call(func=function, args=given):
+            known = constant(asked)
+            return [] if isinstance(known, str) and has(known) and known not in _OF_OBJECT else [of]
+        case ast.FormattedValue(value=of):
+            return [of] if _may_be_parameter(facts, of) else []
+        case ast.Call(func=function, args=given, keywords=keywords):
             name = (qualified(facts, function) or "").removeprefix("builtins.")
-            if name in _ASKING or name.startswith("weakref."):
+            if name in _ASKING or name.startswith(("weakref.", "torch.optim.")):
                 return [n for g in given for n in (g, *_listed(g))]
+            if name in ("isinstance", "type") and given and not _asks_of_copies(facts, given[1:]):
+                return given[:1]
+            if name in _SHOWING:
+                return [g for g in given if _may_be_parameter(facts, g)]
+            if (by_object := _BY_OBJECT.get(name)) is not None:
+                place, keyword = by_object
+                asked_for = [*given[place : place + 1], *(k.value for k in keywords if k.arg == keyword)]
+                return [n for g in asked_for for n in (g, *_listed(g))]
+            if name.startswith("torch.Tensor.") and name.rpartition(".")[2] in _OF_OBJECT:
+                return given[:1]  # `torch.Tensor.data_ptr(x)`
             value = facts.value(function)
             return list(given) if isinstance(value, Function) and _asks(value.info.node) else []
     return []
+
+
+def _asks_of_copies(facts: FunctionFacts, classes: list[ast.expr]) -> bool:
+    """Is a copy of a tensor of these classes as the tensor is: are they torch's for all, or such as no tensor is of?"""
+    if len(classes) != 1:
+        return False
+    of = classes[0].elts if isinstance(classes[0], ast.Tuple) else classes
+    names = [qualified(facts, each) or "" for each in of]
+    return all(name in _CLASSES_OF_COPIES or name.startswith("builtins.") for name in names)
+
+
+def _may_be_parameter(facts: FunctionFacts, node: ast.expr) -> bool:
+    """May it be a parameter of a module, which says so in its text: an attribute, by any name?"""
+    return isinstance(facts.value(node), Tensor) and any("." in path for path in shares(facts, node).same)
 
 
 def _is_key(facts: FunctionFacts, asked: ast.expr) -> bool:

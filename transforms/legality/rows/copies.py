@@ -13,8 +13,8 @@ from graphmend.transforms.legality.memory import changed_in_place, escapes, shar
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.own_functions import may_keep
-from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import WORKS
+from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

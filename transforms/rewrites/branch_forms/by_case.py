@@ -32,6 +32,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.respelled import inlined, is_plain
 
@@ -100,6 +101,10 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
             raise _UnknownTableError(f"`{ast.unparse(looked.table)}` is a list of values, or of unknown length")
     if not 1 < len(keys) <= _MOST or not all(isinstance(key, (int, float)) for key in keys):
         raise _UnknownTableError(f"the keys of `{ast.unparse(looked.table)}` are not known, or too many")
+    if len({*keys}) < len(keys):
+        raise _UnknownTableError(f"`{ast.unparse(looked.table)}` has keys that are equal")
+    if looked.default is not None and (found := effects(facts, looked.default)):
+        raise _UnknownTableError(f"{found[0]}, and would be evaluated for keys alone that the table does not have")
     taken_from = looked.key
     while (inner := conversion(facts, taken_from)) is not None:
         taken_from = inner[1]
@@ -123,6 +128,8 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     differences: list[Difference] = []
     if display is looked.table and not all(is_plain(value) or constant(value) is not None for value in values):
         differences.append(Difference("exception", "an entry that raises, and is not chosen, raises no more"))
+    if looked.default is not None and not isinstance(looked.default, (ast.Constant, ast.Name)):
+        differences.append(Difference("exception", "a default that raises, and is not chosen, raises no more"))
     asked = code.operand(looked.key)
     if not isinstance(display, ast.Dict) and not _counts_from_zero(facts, looked.key):
         asked = f"{asked} % {len(keys)}"  # an index below zero counts from the end
@@ -162,10 +169,7 @@ def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
         node = node.value
     if not isinstance(node, ast.Name) or node.id in locals_of(facts.function):
         return False
-    bound = node.id
-    return not any(
-        isinstance(n, ast.Name) and n.id == bound and not isinstance(n.ctx, ast.Load) for n in nodes_in(tree)
-    )
+    return is_lasting(node.id, tree)
 
 
 def _looked_up(facts: FunctionFacts) -> list[_Looked]:

@@ -199,7 +199,8 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
         end = node.end_lineno or node.lineno
         return [insert_above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
 
-    return offer(NAME, "make the class once, at import", facts, make, _ONCE)
+    shared = Difference("aliasing", "every call has the same class")
+    return offer(NAME, "make the class once, at import", facts, make, [*_ONCE, shared])
 
 
 @answers("memory")
@@ -208,10 +209,13 @@ def _is_written(facts: FunctionFacts, node: ast.ClassDef) -> bool:
     mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
     if any(isinstance(s, ast.Assign | ast.AnnAssign) and isinstance(s.value, mutable) for s in node.body):
         return True
+    own = {*nodes_in(node)}
     for inner in nodes_in(facts.function):
         match inner:
             case ast.Attribute(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner in (node.name, "cls"):
                 return True
+            case ast.Attribute(value=ast.Call() | ast.Attribute(), ctx=ast.Store() | ast.Del()) if inner in own:
+                return True  # `type(self).made = 1`
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in ("setattr", "delattr"):
             return True
     return False

@@ -34,8 +34,8 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

@@ -41,6 +41,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty, counts, is_counter
 from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.outside.unguarded import seen_without_rows
 from graphmend.transforms.legality.rows.kinds import has_rows
 from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask
@@ -66,7 +67,7 @@ class NotByRowsError(Exception):
     """The rows are used otherwise; the message is the sentence to refuse with."""
 
 
-@asks("effects", "domain", "shapes", "gradients", "names")
+@asks("effects", "memory", "domain", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     positions = positions_found(facts)
     if positions is None:
@@ -116,6 +117,8 @@ class _Region:
             raise NotByRowsError("the positions are not used behind the statement that binds them")
         self.old = [facts.statement, *behind[: behind.index(used[-1]) + 1]]
         self._stores = 0
+        if isinstance(positions.mask, ast.Name) and changed_in_place(facts, positions.mask, behind=facts.statement):
+            raise NotByRowsError(f"`{positions.mask.id}` is changed in place later")
         self._take(self.old[1:])
         rest = behind[len(self.old) - 1 :]
         self._take_rest(rest)

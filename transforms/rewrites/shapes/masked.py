@@ -38,7 +38,6 @@ from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.counts import Asked, Places, asked_for, places
-from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
@@ -49,6 +48,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
 )
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

@@ -38,13 +38,13 @@ from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     one_by_one,
     picked,
     works_on_each,
 )
+from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.masked_losses import loss_of
 from graphmend.transforms.rewrites.named_parts import bare, named

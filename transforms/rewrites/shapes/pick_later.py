@@ -40,7 +40,6 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import filled
 from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.kinds import Kind, has_rows
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
@@ -59,6 +58,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, rows_alone
 from graphmend.transforms.legality.rows.places import places
 from graphmend.transforms.legality.speculation import repeatable, speculate
+from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

@@ -37,10 +37,11 @@ from graphmend.transforms.code.text_edits import deletion, insert_before, replac
 from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.effects import changes, effects
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import may_share
 from graphmend.transforms.legality.orders.places import ListUses, NeedsListError
 from graphmend.transforms.legality.orders.sizes import is_counted, is_size
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

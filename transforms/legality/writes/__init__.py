@@ -1,0 +1,1 @@
+"""What is changed in place: which tensors, by which code, and between which places."""
