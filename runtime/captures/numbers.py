@@ -25,6 +25,7 @@ from .backends import install as install_in_backends
 from .fallback import with_fallback
 from .layers import asked_at, is_recurrent, keep_whole
 from .layers import install as install_for_layers
+from .read_first import read_first, shows_all, unread
 from .recovery import Recovery, Unrecoverable, captured, raising
 
 _KNOWN = "its value must be known while tracing"
@@ -105,6 +106,7 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
                 _break(node)
         if not attempt.adds(tx, node):
             _break(node)
+        asked = unread(node)
         try:
             value = original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
@@ -115,6 +117,8 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
         if not attempt.bind(tx, pending(tx)[count:]):
             del pending(tx)[count:]
             _break(node)
+        if asked and pending(tx)[count:] and not shows_all(tx.fake_mode.shape_env, value):
+            value = read_first(node, tx.fake_mode.shape_env, asked, lambda: original(node, tx, *args, **kwargs))
         return value
 
     return get_fake_value

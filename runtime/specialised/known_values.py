@@ -38,6 +38,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..captures.attempt import Plan, current, varied
 from ..captures.numbers import pending, symbols
+from ..captures.read_first import unread
 from .replay import Replay, given, replay
 
 #: opcodes that branch on a value and drop it, by Python version
@@ -110,9 +111,9 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def get_fake_value(node: Node, tx: Any, *args: Any, **kwargs: Any) -> Any:
-        count = len(pending(tx))
+        count, asked = len(pending(tx)), unread(node)
         try:
-            return original(node, tx, *args, **kwargs)
+            value = original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
             if not _specialises():
                 raise
@@ -121,6 +122,11 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
                 if (value := _value(node, _tensors)) is None:
                     raise
                 return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
+        else:
+            made = pending(tx)[count:]
+            if not (made and _specialises() and _learn_buffers(tx, asked)):
+                return value
+            del pending(tx)[count:]
         return original(node, tx, *args, **kwargs)
 
     return get_fake_value
@@ -185,8 +191,10 @@ def _whole(value: Any) -> bool:
 # Values
 
 
-def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
-    """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted."""
+def _value(node: Node, wanted: Callable[[Any], bool], *, of_modules: bool = False) -> Any:
+    """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted, or
+    not decided by what is `of_modules` alone, where that is asked for.
+    """
     if not _specialises() or _has_varied(node):
         return None
     try:
@@ -194,10 +202,16 @@ def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
     except Exception as error:  # `Unknown`, or a graph that is not understood, which must not end the program
         _log.debug("%s is not known: %s: %s", node, type(error).__name__, error)
         return None
-    if not wanted(found.value):
+    if not wanted(found.value) or (of_modules and not all(map(_is_of_module, found.inputs))):
         return None
     _hold(found, _line(node))
     return found.value
+
+
+def _is_of_module(node: Node) -> bool:
+    """Is an input a buffer or a parameter?"""
+    source = node.meta["grapharg"].source
+    return bool(source.guard_source.is_unspecialized_nn_module() or source.guard_source.is_specialized_nn_module())
 
 
 def _line(node: Node) -> str:
@@ -234,10 +248,29 @@ def _learn_numbers(tx: Any, node: Node) -> bool:
         if not isinstance(stand_in, FakeTensor) or stand_in.constant is not None or stand_in.dim():
             continue
         if (value := _value(argument, _whole)) is not None:
-            stand_in.constant = value
-            tx.fake_mode.fake_tensor_converter.add_constant_storage_mapping(stand_in)
+            _is_constant(tx, stand_in, value)
             learned = True
     return learned
+
+
+def _learn_buffers(tx: Any, asked: list[Node]) -> bool:
+    """The same of those whose numbers an operation has read, where buffers and sizes alone decide them: these are as
+    they are in each batch, and what is padded by such a number has a size that is known. False unless all are known.
+    """
+    read = [each for each in asked if each.meta["example_value"].item_memo is not None]
+    known = [value for each in read if (value := _value(each, _whole, of_modules=True)) is not None]
+    if not read or len(known) < len(read):
+        return False
+    for each, value in zip(read, known, strict=True):
+        each.meta["example_value"].item_memo = None
+        _is_constant(tx, each.meta["example_value"], value)
+    return True
+
+
+def _is_constant(tx: Any, stand_in: FakeTensor, value: torch.Tensor) -> None:
+    """From now on a tensor holds a value."""
+    stand_in.constant = value
+    tx.fake_mode.fake_tensor_converter.add_constant_storage_mapping(stand_in)
 
 
 def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:

@@ -108,6 +108,8 @@ class _Way:
                 if each not in needed and not touched & memory:
                     continue
                 needed.add(each)
+                if _is_size(each):
+                    continue
                 if each is not node and each in self.tainted and _plain(each) and not written(each):
                     self.unknown.add(each)
                     continue
@@ -129,6 +131,8 @@ def _tainted(nodes: list[Node]) -> set[Node]:
     """The nodes whose values depend on inputs that are not taken as known."""
     found: set[Node] = set()
     for each in nodes:
+        if _is_size(each):
+            continue
         known = _small(each) if each.op == "placeholder" else each.op in ("call_function", "call_method")
         if not known or any(argument in found for argument in each.all_input_nodes):
             found.add(each)
@@ -143,6 +147,12 @@ def _small(node: Node) -> bool:
     if type(value) is not torch.Tensor or torch._C._functorch.is_functorch_wrapped_tensor(value):
         return False
     return value.numel() <= LARGEST and not value.is_floating_point() and not value.is_complex()
+
+
+def _is_size(node: Node) -> bool:
+    """Is it a number that Dynamo knows, as a size of a tensor, whatever that holds?"""
+    value = node.meta.get("example_value")
+    return isinstance(value, (int, torch.SymInt)) and not free_unbacked_symbols(value)
 
 
 def _plain(node: Node) -> bool:
@@ -167,6 +177,8 @@ def _version(node: Node) -> int:
 
 
 def _run(node: Node, values: dict[Node, Any]) -> Any:
+    if _is_size(node):
+        return guarding_hint_or_throw(node.meta["example_value"])
     if node.op == "placeholder":
         tensor = given(node)
         return tensor.clone() if tensor is not None else guarding_hint_or_throw(node.meta["example_value"])

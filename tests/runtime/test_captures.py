@@ -66,6 +66,24 @@ def test_one_graph_for_all_values() -> None:
     assert graphs(function, *((x(), torch.tensor([n, 0])) for n in (3, 4, -2, 9, 1, 0))) == [1, 0, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("backend", [None, "aot_eager"])
+def test_numbers_that_operations_read_out_of_tensors(backend: str | None) -> None:
+    def padded(x: Any, n: Any) -> Any:
+        return F.pad(x, (n + 1, n)).cumsum(0)
+
+    def repeated(x: Any, n: Any) -> Any:
+        return torch.stack([torch.arange(n), torch.arange(n)], -1).repeat(n + 1, 1) * 2, x + n
+
+    def positions(x: Any, n: Any) -> Any:
+        rows = torch.arange(n).unsqueeze(1).expand(-1, n + 1)
+        columns = torch.arange(n + 1).unsqueeze(0).expand(n, -1)
+        return torch.stack([rows.flatten(), columns.flatten()], -1).repeat(n, 1).float().mean(0), x[:1]
+
+    for function in (padded, repeated, positions):
+        calls = [(x(), torch.tensor(n)) for n in (3, 2, 4)]
+        assert graphs(function, *calls, backend=backend) == [1, 0, 0], function
+
+
 # A graph that cannot go on
 
 
