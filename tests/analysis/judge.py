@@ -9,6 +9,7 @@ and warm, so nothing that the code does is left.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -76,6 +77,8 @@ def main() -> None:
     with contextlib.suppress(Exception):
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     torch._dynamo.reset()
+    gc.disable()  # a collection in a fork would write to, and so copy, all that torch has in memory
+    gc.freeze()
     for line in sys.stdin.buffer:
         child = os.fork()
         if not child:

@@ -1,12 +1,13 @@
 """Makes inputs for the modules of a text of small projects, each in a fork of one process that has torch.
 
-`python fit_projects.py TEXT FOLDER [NAME ...]` unpacks the projects into FOLDER and prints a line of JSON for each
-module: its name, the example that fits, or why none does.
+Each line of its input is a JSON list, [text, folder, name, ...]: it unpacks the projects of a text into a folder, and
+prints a line of JSON for each module (its name, the example that fits, or why none does), and an empty one behind them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -67,8 +68,7 @@ def fitted(home: Path, target: str) -> dict[str, Any]:
     return {"text": fit.example.text, "origin": fit.example.origin}
 
 
-def main() -> None:
-    text, folder, *names = sys.argv[1:]
+def fit(text: str, folder: str, *names: str) -> None:
     for name, (home, target) in unpacked(Path(text).read_text(), Path(folder)).items():
         if names and name not in names:
             continue
@@ -78,6 +78,14 @@ def main() -> None:
             print(json.dumps({"name": name, **fitted(home, target)}), flush=True)
             os._exit(0)
         os.waitpid(child, 0)
+
+
+def main() -> None:
+    gc.collect()
+    gc.freeze()  # objects made so far stay in pages that the forks share
+    for line in sys.stdin:
+        fit(*json.loads(line))
+        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -27,12 +29,27 @@ script; a loss of predictions and targets that only a detector gives.
 """
 
 
+@lru_cache(maxsize=1)
+def _process() -> subprocess.Popen[str]:
+    """The one that fits all of them: it has torch, and forks for each."""
+    command = [sys.executable, str(HERE / "fit_projects.py")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.kill)
+    return process
+
+
 def fitted(text: Path, folder: Path, *names: str) -> dict[str, dict[str, str]]:
-    command = [sys.executable, str(HERE / "fit_projects.py"), str(text), str(folder), *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"')]
-    assert lines, done.stderr
-    return {line["name"]: line for line in lines}
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([str(text), str(folder), *names]) + "\n")
+    process.stdin.flush()
+    lines: list[str] = []
+    while (line := process.stdout.readline()).strip():
+        lines.append(line)
+    found = [json.loads(line) for line in lines if line.startswith('{"name"')]
+    assert found, lines
+    return {line["name"]: line for line in found}
 
 
 @pytest.mark.many
