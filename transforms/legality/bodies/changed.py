@@ -12,6 +12,7 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.legality.bodies.local_names import bindings_of
+from graphmend.transforms.legality.operations import aliases
 
 #: what makes a tensor that nothing else has
 MAKERS = frozenset("zeros ones full empty zeros_like ones_like full_like empty_like clone arange".split())
@@ -33,24 +34,25 @@ class Changed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def changed_in(info: FunctionInfo, owner: ClassInfo | None) -> Changed:
+def changed_in(info: FunctionInfo, owner: ClassInfo | None, *, by_name: bool = False) -> Changed:
     """What looks like a change in place in a function, of more than what it has made itself, and in those of its file
-    that it calls; `owner` is the class of the object whose method it is.
+    that it calls; `owner` is the class of the object whose method it is. With `by_name` what a
+    call gives has memory of its own, but for views: what a module gives is mostly new.
     """
-    return _changed(info, owner, ())
+    return _changed(info, owner, (), by_name)
 
 
-def _changed(info: FunctionInfo, owner: ClassInfo | None, callers: tuple[FunctionInfo, ...]) -> Changed:
+def _changed(info: FunctionInfo, owner: ClassInfo | None, callers: tuple[FunctionInfo, ...], by_name: bool) -> Changed:
     function = info.node
-    reader = _Reader(function, owner is not None)
+    reader = _Reader(function, owner is not None, by_name)
     for call in (n for n in nodes_in(function) if isinstance(n, ast.Call)):
         for called, of in _called(info, owner, call):
             if called not in callers and called is not info and len(callers) < _DEEPEST:
-                reader.passes_on(call, called, of, _changed(called, of, (*callers, info)))
+                reader.passes_on(call, called, of, _changed(called, of, (*callers, info), by_name))
     own = {*_own_stores(getattr(function, "body", ()))}
     for node in nodes_in(function):
         match node:
-            case ast.AugAssign(target=target) if target not in own:
+            case ast.AugAssign(target=target) if target not in own and not reader.is_tuple(target):
                 reader.changes(target)
             case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if node not in own:
                 reader.changes(value)
@@ -72,10 +74,11 @@ def _changed(info: FunctionInfo, owner: ClassInfo | None, callers: tuple[Functio
 class _Reader:
     """Follows what is changed to where it comes from."""
 
-    def __init__(self, function: ast.AST, is_method: bool) -> None:
+    def __init__(self, function: ast.AST, is_method: bool, by_name: bool) -> None:
         named = parameters(function) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
         self._me = named[0] if is_method and named else None
         self._given = {*named} - {self._me}
+        self._by_name = by_name
         self._bound: dict[str, list[ast.expr | None]] = {}
         for node in nodes_in(function):
             for name, value in bindings_of(node):
@@ -91,6 +94,14 @@ class _Reader:
             node = node.value
         own = {self._me, *self._given, *self._bound}
         return isinstance(node, ast.Name) and node.id not in own
+
+    def _is_me(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == self._me
+
+    def is_tuple(self, node: ast.expr) -> bool:
+        """Does a name stand for tuples that the function has made, of which `+=` makes others?"""
+        bound = self._bound.get(node.id, []) if isinstance(node, ast.Name) else []
+        return bool(bound) and all(value is not None and _makes_tuple(value) for value in bound)
 
     def passes_on(self, call: ast.Call, called: FunctionInfo, owner: ClassInfo | None, changed: Changed) -> None:
         """A function that is called changes what it is given, or what the object holds."""
@@ -108,13 +119,19 @@ class _Reader:
                 self._name(name)
             case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.Starred(value=value):
                 self.changes(value)
+            case ast.Call(func=ast.Attribute(value=of, attr=attr)) if attr in aliases.NEW | MAKERS and not self._is_me(
+                of
+            ):
+                pass  # a tensor of its own
+            case ast.Call(func=function, args=args) if self._by_name:
+                if isinstance(function, ast.Attribute) and function.attr in aliases.VIEWS | aliases.MAY_BE_INPUT:
+                    self.changes(args[0] if args and self.is_outside(function) else function.value)
             case ast.Call(func=function, args=args, keywords=keywords):
                 if isinstance(function, ast.Attribute) and not self.is_outside(function):
                     own = isinstance(function.value, ast.Name) and function.value.id == self._me
                     self.changes(function if own else function.value)
-                if not (isinstance(function, ast.Attribute) and function.attr in MAKERS):
-                    for argument in (*args, *(k.value for k in keywords)):
-                        self.changes(argument)
+                for argument in (*args, *(k.value for k in keywords)):
+                    self.changes(argument)
             case ast.IfExp(body=body, orelse=orelse):
                 self.changes(body)
                 self.changes(orelse)
@@ -164,6 +181,13 @@ def _called(
             method = next((cls.methods[attr] for cls in mro(owner) if attr in cls.methods), None)
             if method is not None:
                 yield method, None if method.is_static else owner
+
+
+def _makes_tuple(value: ast.expr) -> bool:
+    match value:
+        case ast.IfExp(body=body, orelse=orelse):
+            return _makes_tuple(body) and _makes_tuple(orelse)
+    return isinstance(value, (ast.Tuple, ast.Constant, ast.BinOp))  # what is added to one is a new one
 
 
 def makes_tensor(value: ast.expr | None) -> bool:

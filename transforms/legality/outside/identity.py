@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
-from graphmend.analysis.program.entities import Function
+from graphmend.analysis.program.entities import Class, Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.torch_facts import load
 from graphmend.transforms.code.bindings import name_given
@@ -30,8 +30,12 @@ _OF_OBJECT = frozenset(
 )
 #: functions that tell objects apart, or hash them
 _ASKING = frozenset("id hash set frozenset vars".split()) | {"operator.is_", "operator.is_not"}
-#: what every value of torch is an instance of, copies included
-_CLASSES_OF_COPIES = frozenset({"torch.Tensor", "builtins.object"})
+#: classes of tensors of which a copy is none
+_PARAMETERS = frozenset(
+    f"torch.nn.{folder}{name}"
+    for folder in ("", "parameter.")
+    for name in ("Parameter", "UninitializedParameter", "Buffer")
+)
 #: functions that show of which class a value is
 _SHOWING = frozenset("print str repr format".split())
 #: functions for which tensors are the ones that their caller has, by the place and the keyword of these
@@ -92,7 +96,7 @@ def _asked(node: ast.AST, is_tensor: Callable[[ast.expr], bool]) -> list[ast.exp
             return given
         case ast.Attribute(value=of, attr=attr) if attr in _OF_OBJECT:
             return [of]
-        case ast.Attribute(value=of, attr="__class__"):
+        case ast.Attribute(value=of, attr="__class__") if is_tensor(of):
             return [of]
     return []
 
@@ -117,7 +121,7 @@ def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
             name = (qualified(facts, function) or "").removeprefix("builtins.")
             if name in _ASKING or name.startswith(("weakref.", "torch.optim.")):
                 return [n for g in given for n in (g, *_listed(g))]
-            if name in ("isinstance", "type") and given and not _asks_of_copies(facts, given[1:]):
+            if name in ("isinstance", "type") and given and _tells_copies(facts, given[0], given[1:]):
                 return given[:1]
             if name in _SHOWING:
                 return [g for g in given if _may_be_parameter(facts, g)]
@@ -132,13 +136,14 @@ def _asked_inside(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _asks_of_copies(facts: FunctionFacts, classes: list[ast.expr]) -> bool:
-    """Is a copy of a tensor of these classes as the tensor is: are they torch's for all, or such as no tensor is of?"""
-    if len(classes) != 1:
-        return False
+def _tells_copies(facts: FunctionFacts, node: ast.expr, classes: list[ast.expr]) -> bool:
+    """Is a copy of a tensor of another class than the tensor, for what is asked: is it a parameter?"""
+    if not classes:
+        return isinstance(facts.value(node), Tensor)
     of = classes[0].elts if isinstance(classes[0], ast.Tuple) else classes
-    names = [qualified(facts, each) or "" for each in of]
-    return all(name in _CLASSES_OF_COPIES or name.startswith("builtins.") for name in names)
+    names = [qualified(facts, each) for each in of]
+    known = all(name is not None or isinstance(facts.value(each), Class) for name, each in zip(names, of, strict=True))
+    return not _PARAMETERS.isdisjoint(names) or (not known and isinstance(facts.value(node), Tensor))
 
 
 def _may_be_parameter(facts: FunctionFacts, node: ast.expr) -> bool:

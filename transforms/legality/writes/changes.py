@@ -16,6 +16,8 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.bodies.changed import arguments_for, changed_in
+from graphmend.transforms.legality.bodies.layers import Effect
+from graphmend.transforms.legality.bodies.module_effects import of_module
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.writes.in_place_flags import constructed, given
 from graphmend.transforms.legality.writes.operands import in_place_operands, is_in_place, methods_by_name
@@ -142,6 +144,8 @@ def _by_call(facts: FunctionFacts, call: ast.Call) -> Iterator[ast.expr]:
     """
     for value in options(facts.value(call.func)):
         if isinstance(value, Instance):
+            if not of_module(value, facts.source.tree, {}).effect & (Effect.STAYS | Effect.UNKNOWN):
+                continue
             for name in ("__call__", "forward"):
                 yield from _by_method(facts, call.func, name, *call.args, keywords=call.keywords)
         elif isinstance(value, Function):
@@ -150,7 +154,7 @@ def _by_call(facts: FunctionFacts, call: ast.Call) -> Iterator[ast.expr]:
             if value.bound is not None and of is None and changed_in(value.info, of):
                 # of a class, whose first parameter is no argument
                 yield from (*call.args, *(k.value for k in call.keywords))
-            yield from _by_function(facts, value.info, of, owner, call)
+            yield from _by_function(facts, value.info, of, owner, call, by_name=False)
 
 
 def _by_method(
@@ -174,10 +178,16 @@ def _by_setter(facts: FunctionFacts, owner: ast.expr, name: str, *args: ast.expr
 
 
 def _by_function(
-    facts: FunctionFacts, function: FunctionInfo, of: ClassInfo | None, owner: ast.expr | None, call: ast.Call
+    facts: FunctionFacts,
+    function: FunctionInfo,
+    of: ClassInfo | None,
+    owner: ast.expr | None,
+    call: ast.Call,
+    *,
+    by_name: bool = True,
 ) -> Iterator[ast.expr]:
     """Its arguments, and what the object holds whose method it is, as far as the function names it."""
-    changed = changed_in(function, of)
+    changed = changed_in(function, of, by_name=by_name)
     if not changed:
         return
     yield from arguments_for(call, function, of, changed)
