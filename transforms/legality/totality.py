@@ -119,6 +119,22 @@ def observed_around(facts: FunctionFacts) -> str | None:
             if caller.function not in seen:
                 seen.add(caller.function)
                 stack.append(caller)
+    return _caught_by_name(facts.source.tree, facts.function)
+
+
+@lru_cache(maxsize=64)
+def _caught_by_name(tree: ast.Module | None, function: ast.AST) -> str | None:
+    """Where code of the file that nothing is known of calls a function by its name in a `try`: a script does."""
+    plain = tree is not None and any(function is statement for statement in tree.body)
+    name = getattr(function, "name", None)
+    for node in nodes_in(tree) if tree is not None else ():
+        if isinstance(node, ast.Try) and node.handlers:
+            for call in (n for statement in node.body for n in nodes_in(statement) if isinstance(n, ast.Call)):
+                match call.func:
+                    case ast.Name(id=called) if plain and called == name:
+                        return ast.unparse(call.func)
+                    case ast.Attribute(value=ast.Name(id="self"), attr=called) if not plain and called == name:
+                        return ast.unparse(call.func)
     return None
 
 

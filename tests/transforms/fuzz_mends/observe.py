@@ -161,6 +161,8 @@ class _Records(logging.Handler):
         self.seen: list[list[str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] in ("torch", "filelock"):
+            return  # of a compiler that a program starts itself
         place = os.path.basename(record.pathname)
         self.seen.append([record.name, record.levelname, record.getMessage(), place, record.funcName])
 
