@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
-switches = pytest.importorskip("graphmend.runtime.switches")
-if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PYTHON:
-    pytest.skip("the switches are measured with other versions", allow_module_level=True)
 F = torch.nn.functional
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("captures")]

@@ -12,7 +12,7 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.legality.bodies.local_names import bindings_of
-from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations import aliases, flags
 
 #: what makes a tensor that nothing else has
 MAKERS = frozenset("zeros ones full empty zeros_like ones_like full_like empty_like clone arange".split())
@@ -56,12 +56,14 @@ def _changed(info: FunctionInfo, owner: ClassInfo | None, callers: tuple[Functio
                 reader.changes(target)
             case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if node not in own:
                 reader.changes(value)
-            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args) if (
-                attr.endswith("_") and attr[-2:] != "__"
-            ):
+            case ast.Call(func=ast.Attribute(value=value, attr=attr), args=args) if flags.is_in_place(attr):
                 reader.changes(value)
                 if args and reader.is_outside(value):
                     reader.changes(args[0])  # `F.relu_(x)`
+            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attr)), *_]) if (
+                flags.is_in_place(attr)
+            ):
+                reader.changes(value)
             case ast.Call(args=args, keywords=keywords):
                 for keyword in keywords:
                     if keyword.arg == "out":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters, writes
-from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations import aliases, flags
 
 _Names = frozenset[str]
 #: operators that join or repeat tuples and lists, too
@@ -99,11 +99,8 @@ class _Flow:
                 return name in names
             case ast.IfExp(body=body, orelse=orelse):
                 return self._makes(body, names) and self._makes(orelse, names)
-            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in aliases.VIEWS or _is_in_place(attr):
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in aliases.VIEWS or flags.is_in_place(
+                attr
+            ):
                 return self._makes(inner, names)
         return bool(self._is_new(value))
-
-
-def _is_in_place(method: str) -> bool:
-    """Does a method of a tensor change it and give it, by its name?"""
-    return method.endswith("_") and not method.endswith("__")

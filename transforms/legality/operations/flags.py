@@ -51,3 +51,15 @@ STATISTICS = {
 }
 #: the buffers of layers that count in their calls
 COUNTED = frozenset({*_MEAN_AND_VAR, "num_batches_tracked"})
+
+#: functions of `operator`, and methods between double underscores, that change their first operand
+IN_PLACE_OPERATORS = frozenset(
+    "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem".split()
+)
+
+
+def is_in_place(method: str) -> bool:
+    """Does a method of tensors change the one that it is called on, by its name?"""
+    if method.startswith("__") and method.endswith("__"):
+        return method[2:-2] in IN_PLACE_OPERATORS
+    return method.endswith("_") and not method.endswith("__")

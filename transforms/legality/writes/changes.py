@@ -20,7 +20,7 @@ from graphmend.transforms.legality.bodies.layers import Effect
 from graphmend.transforms.legality.bodies.module_effects import of_module
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.writes.in_place_flags import constructed, given
-from graphmend.transforms.legality.writes.operands import in_place_operands, is_in_place, methods_by_name
+from graphmend.transforms.legality.writes.operands import in_place_operands, methods_by_name
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -50,7 +50,7 @@ def changes(facts: FunctionFacts, behind: ast.stmt | None = None) -> list[Change
 
 def at_any_time(facts: FunctionFacts, change: ast.AST) -> bool:
     """May a change happen behind its place: in a function inside of the function, or by a method that is only named?"""
-    if isinstance(change, ast.Attribute) and isinstance(change.ctx, ast.Load) and is_in_place(change.attr):
+    if isinstance(change, ast.Attribute) and isinstance(change.ctx, ast.Load) and flags.is_in_place(change.attr):
         return True
     if isinstance(change, ast.Call) and methods_by_name(facts, change):
         return True
@@ -80,7 +80,7 @@ def _changed(facts: FunctionFacts, node: ast.AST) -> Iterator[ast.expr]:
             yield from _by_method(facts, of, "__setitem__", index, *_stored(facts, node))
         case ast.Attribute(value=of, attr=attr, ctx=ast.Store()):
             yield from _by_setter(facts, of, attr, *_stored(facts, node))
-        case ast.Attribute(value=of, attr=attr) if is_in_place(attr) and not _is_called(facts, node):
+        case ast.Attribute(value=of, attr=attr) if flags.is_in_place(attr) and not _is_called(facts, node):
             yield of
         case ast.Attribute(value=of, attr=attr, ctx=ast.Load()) if not _is_called(facts, node):
             yield from _by_method(facts, of, attr)  # a property

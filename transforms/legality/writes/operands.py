@@ -17,18 +17,8 @@ from graphmend.transforms.questions import answers
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-_OPERATORS = frozenset(
-    "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem".split()
-)
 #: methods of arrays, which share their memory with tensors
 _OF_ARRAYS = frozenset("fill put itemset partition setfield".split())
-
-
-def is_in_place(method: str) -> bool:
-    """Does a method of tensors change the one that it is called on, by its name?"""
-    if method.startswith("__") and method.endswith("__"):
-        return method[2:-2] in _OPERATORS
-    return method.endswith("_") and not method.endswith("__")
 
 
 @answers("effects")
@@ -45,7 +35,7 @@ def _operands(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> list[
     first = call.args[:1] or [k.value for k in call.keywords if k.arg in ("input", "self")]
     of_module = folder in known.FUNCTIONAL and folder != "torch.Tensor"
     match function:
-        case ast.Attribute(value=owner, attr=attr) if is_in_place(attr):
+        case ast.Attribute(value=owner, attr=attr) if flags.is_in_place(attr):
             unbound = of_module or folder.startswith("torch.nn.") or _is_class(facts, owner)
             return first if unbound else [owner]
         case ast.Attribute(value=owner, attr=attr) if attr in _OF_ARRAYS and _may_be_array(facts, owner):
@@ -55,7 +45,7 @@ def _operands(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> list[
         case ast.Name() if isinstance(bound := reaching(facts, function), (ast.Attribute, ast.Call)):
             return _operands(facts, bound, call)
     if folder in ("operator", "_operator"):
-        return first if last in _OPERATORS else []
+        return first if last in flags.IN_PLACE_OPERATORS else []
     if of_module and (last.endswith("_") or works_in_place(call, flags.INPLACE.get(last))):
         return first
     if isinstance(value := facts.value(function), ExternalInstance) and value.cls.startswith("torch.nn."):
@@ -71,7 +61,7 @@ def methods_by_name(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
         case ast.Call(args=[of, name, *_]) if qualified(facts, call.func) == "builtins.getattr":
             known = constant(name)
             called = isinstance(above := facts.parent(call), ast.Call) and above.func is call
-            changes = is_in_place(known) if isinstance(known, str) else called
+            changes = flags.is_in_place(known) if isinstance(known, str) else called
             return [of] if changes and not _is_class(facts, of) else []
     return []
 
@@ -80,9 +70,9 @@ def _is_caller(facts: FunctionFacts, call: ast.Call) -> bool:
     """Is it a function that calls a method that changes a tensor: `methodcaller("add_", 1)`, or one of the class?"""
     match call:
         case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]):
-            return is_in_place(name) and qualified(facts, function) == "operator.methodcaller"
+            return flags.is_in_place(name) and qualified(facts, function) == "operator.methodcaller"
         case ast.Call(func=function, args=[of, ast.Constant(value=str(name)), *_]):
-            return is_in_place(name) and _is_class(facts, of) and qualified(facts, function) == "builtins.getattr"
+            return flags.is_in_place(name) and _is_class(facts, of) and qualified(facts, function) == "builtins.getattr"
     return False
 
 
