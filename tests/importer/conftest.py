@@ -7,6 +7,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from whole_programs import run
+from whole_programs import run, run_warm, warm
 
-__all__ = ["run"]
+__all__ = ["run", "run_warm", "warm"]

@@ -89,7 +89,7 @@ print(types.FunctionType(code, {"__builtins__": __builtins__, "torch": torch})(t
     same(run, "program.py", program=MENDED + COMPILED + SHOW + modules + by_value, model=MENDED + COMPILED)
 
 
-def test_the_runtime_stays_in_the_graph(run: Run) -> None:
+def test_the_runtime_stays_in_the_graph(run_warm: Run) -> None:
     program = f"""{MENDED}{COMPILED}
 from torch._dynamo.utils import counters
 for function in (forward, Net().forward):
@@ -97,8 +97,8 @@ for function in (forward, Net().forward):
     print([compiled(sign * torch.ones(2)).tolist() for sign in (1, -1)])
 print(counters["graph_break"])
 """
-    plain = run("program.py", plain=True, program=program.replace("fullgraph=True", "fullgraph=False"))
-    mended = run("--unsafe", "program.py", program=program)
+    plain = run_warm("program.py", plain=True, program=program.replace("fullgraph=True", "fullgraph=False"))
+    mended = run_warm("--unsafe", "program.py", program=program)
     assert mended.stdout.splitlines()[:-1] == plain.stdout.splitlines()[:-1]
     assert mended.stdout.splitlines()[-1] == "Counter()"
 

@@ -249,19 +249,19 @@ class Net(torch.nn.Module):
 
 
 @pytest.mark.torch
-def test_a_named_package_is_mended_when_something_is_compiled(run: Run, tmp_path: Path) -> None:
+def test_a_named_package_is_mended_when_something_is_compiled(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     words = ["--mend", "gm_net", "--report", "report.json", "program.py"]
-    eager = run(*words, program=PROGRAM, gm_net=NET)
+    eager = run_warm(*words, program=PROGRAM, gm_net=NET)
     assert (eager.status, eager.stdout) == (0, "[2.0, 2.0]\n")
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["mended"], report["waiting"]) == ([], [str(tmp_path / "gm_net.py")])
     for _ in range(2):  # the second time from the cache
-        compiled = run(*words, "compiled")
+        compiled = run_warm(*words, "compiled")
         assert compiled.stdout == "[2.0, 2.0]\n[2.0, 2.0]\n[0.0, 0.0]\nbreaks 0\n"
         report = json.loads((tmp_path / "report.json").read_text())
         assert ([entry["path"] for entry in report["mended"]], report["waiting"]) == ([str(tmp_path / "gm_net.py")], [])
-    assert run(*words[:2], "program.py").said == [
+    assert run_warm(*words[:2], "program.py").said == [
         "graphmend: nothing was mended",
         "graphmend: 1 module was not mended: nothing that was compiled came to it",
     ]
@@ -285,11 +285,11 @@ class Net(torch.nn.Module):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("outer", [OUTER, DISABLED])
-def test_nothing_waits_while_something_is_compiled(run: Run, tmp_path: Path, outer: str) -> None:
+def test_nothing_waits_while_something_is_compiled(run_warm: Run, tmp_path: Path, outer: str) -> None:
     pytest.importorskip("torch", minversion="2.13")
     program = PROGRAM.replace("print(net(torch.ones(2)).tolist())\n", "")
     words = ["--mend", "gm_net", "--mend", "gm_late", "--report", "report.json", "program.py", "compiled"]
-    done = run(*words, program=program, gm_net=outer, gm_late=NET)
+    done = run_warm(*words, program=program, gm_net=outer, gm_late=NET)
     assert done.stdout == f"[2.0, 2.0]\n[0.0, 0.0]\nbreaks {int(outer is DISABLED)}\n"
     report = json.loads((tmp_path / "report.json").read_text())
     assert [Path(entry["path"]).stem for entry in report["mended"]] == ["gm_late"]

@@ -49,9 +49,9 @@ RIGHT = "[3.0, 3.0]\n[1.0, 1.0]\n"
 
 
 @pytest.fixture
-def report(tmp_path: Path, run: Run) -> Report:
+def report(tmp_path: Path, run_warm: Run) -> Report:
     pytest.importorskip("torch", minversion="2.13")
-    return Report(tmp_path, run)
+    return Report(tmp_path, run_warm)
 
 
 class Report:
@@ -327,8 +327,8 @@ class Net(torch.nn.Module):
 """
 
 
-def test_what_is_reached_deep_in_a_frame_is_mended_without_another_process(run: Run) -> None:
+def test_what_is_reached_deep_in_a_frame_is_mended_without_another_process(run_warm: Run) -> None:
     pytest.importorskip("torch", minversion="2.13")
     package = {"gm_net__in____init__": "from gm_net.net import Net\n", "gm_net__in__net": NESTED}
-    done = run("program.py", plain=True, program=DEEP, gm_net__in__helper=HELPER, **package)
+    done = run_warm("program.py", plain=True, program=DEEP, gm_net__in__helper=HELPER, **package)
     assert done.stdout == "[2.0, 2.0] 1 {}\n", done.stderr

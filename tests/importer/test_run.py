@@ -151,11 +151,11 @@ def test_wrong_use_is_one_line_and_status_2(run: Run, words: list[str], said: st
 
 
 @pytest.mark.torch
-def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) -> None:
+def test_a_model_is_mended_and_again_from_the_cache(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
-    plain = run("program.py", plain=True, program=PROGRAM, model=MODEL)
+    plain = run_warm("program.py", plain=True, program=PROGRAM, model=MODEL)
     for _ in range(2):
-        mended = run("program.py")
+        mended = run_warm("program.py")
         assert (mended.status, mended.stdout) == (0, plain.stdout)
         assert mended.stderr == ["breaks 0"] != plain.stderr
         assert mended.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'model.py'}"]
@@ -164,15 +164,15 @@ def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) ->
     assert entries
     for entry in entries:
         entry.write_bytes(b"\0 not what was written \xff")
-    assert run("program.py").said == mended.said
+    assert run_warm("program.py").said == mended.said
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("target", [["--mend", "model"], ["--mend", "elsewhere"]])
-def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path, target: list[str]) -> None:
+def test_named_packages_replace_the_programs_own_folder(run_warm: Run, tmp_path: Path, target: list[str]) -> None:
     pytest.importorskip("torch", minversion="2.13")
     program = MODEL + PROGRAM
-    got = run(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
+    got = run_warm(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
     said = "mended 1 module; report.json says how" if "model" in target else "nothing was mended; report.json says why"
     assert (got.status, got.said) == (0, [f"graphmend: {said}"])
     report = json.loads((tmp_path / "report.json").read_text())
@@ -186,10 +186,10 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
 
 
 @pytest.mark.torch
-def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
+def test_rows_are_those_of_the_file(run_warm: Run, tmp_path: Path) -> None:
     """A branch whose sides print is mended in several rounds, each of which sees a text of its own."""
     pytest.importorskip("torch", minversion="2.13")
-    run("--unsafe", "--report", "report.json", "program.py", program=ROUNDS)
+    run_warm("--unsafe", "--report", "report.json", "program.py", program=ROUNDS)
     report = json.loads((tmp_path / "report.json").read_text())
     rows = ROUNDS.splitlines()
     marked = {number for number, row in enumerate(rows, 1) if "# mended" in row}
@@ -201,28 +201,28 @@ def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
+def test_a_script_is_mended_with_its_folder(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
-    got = run("program.py", program=MODEL)
+    got = run_warm("program.py", program=MODEL)
     assert got.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'program.py'}"]
 
 
 @pytest.mark.torch
-def test_modules_from_the_cache_and_new_ones(run: Run, tmp_path: Path) -> None:
+def test_modules_from_the_cache_and_new_ones(run_warm: Run, tmp_path: Path) -> None:
     """The first that is asked of the process that mends comes with texts that it has not mended."""
     files = {"model": MODEL, "late": MODEL.replace("x * 2", "x * 3")}
     program = "import sys\nimport model\nif sys.argv[1:]:\n    import late\n"
-    assert "mended 1 module" in run("main.py", main=program, **files).said[0]
-    both = run("main.py", "late")
+    assert "mended 1 module" in run_warm("main.py", main=program, **files).said[0]
+    both = run_warm("main.py", "late")
     assert (both.status, both.stderr) == (0, [])
     assert "mended 2 modules" in both.said[0], both.said
 
 
 @pytest.mark.torch
-def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_ignored(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "file").write_text("")
-    got = run("program.py", program=MODEL, cache=tmp_path / "file" / "cache")
+    got = run_warm("program.py", program=MODEL, cache=tmp_path / "file" / "cache")
     assert got.status == 0
     assert got.said[0] == "graphmend: mended 1 module"
 
@@ -237,17 +237,17 @@ TOTAL = "import torch\n\n\n@torch.compile\ndef total(x: torch.Tensor):\n    retu
 
 
 @pytest.mark.torch
-def test_accepted_differences_are_made_and_reported(run: Run, tmp_path: Path) -> None:
+def test_accepted_differences_are_made_and_reported(run_warm: Run, tmp_path: Path) -> None:
     files = {"model": TOTAL, "program": "from model import total\n"}
-    assert run("program.py", **files).said[0] == "graphmend: nothing was mended"
-    said = run("--accept", "strides,rounding", "--report", "report.json", "program.py", **files)
+    assert run_warm("program.py", **files).said[0] == "graphmend: nothing was mended"
+    said = run_warm("--accept", "strides,rounding", "--report", "report.json", "program.py", **files)
     assert said.status == 0
     (mended,) = json.loads((tmp_path / "report.json").read_text())["mended"]
     (mend,) = mended["mends"]
     assert (mend["applicability"], mend["differences"]) == ("safe", ["rounding"])
-    lines = run("--accept", "rounding", "program.py", **files).said
+    lines = run_warm("--accept", "rounding", "program.py", **files).said
     assert "(accepted: sums may round differently" in "".join(lines)
-    assert run("--accept", "strides", "program.py", **files).said[0] == "graphmend: nothing was mended"
+    assert run_warm("--accept", "strides", "program.py", **files).said[0] == "graphmend: nothing was mended"
 
 
 def test_an_unknown_difference_is_refused(run: Run) -> None:
@@ -279,10 +279,10 @@ for mask in (x >= 0, x == 1, x > 0):
 
 
 @pytest.mark.torch
-def test_numbers_are_captured_and_what_was_taken_back_is_reported(run: Run, tmp_path: Path) -> None:
+def test_numbers_are_captured_and_what_was_taken_back_is_reported(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
-    plain = run("program.py", plain=True, program=CAPTURES)
-    got = run("--report", "report.json", "program.py", program=CAPTURES)
+    plain = run_warm("program.py", plain=True, program=CAPTURES)
+    got = run_warm("--report", "report.json", "program.py", program=CAPTURES)
     assert (got.status, got.stdout) == (0, plain.stdout)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["captures"] is True
@@ -310,11 +310,11 @@ for sizes in ([1, 3], [1, 3], [2, 2]):
 
 
 @pytest.mark.torch
-def test_values_are_taken_as_known_until_they_change(run: Run, tmp_path: Path) -> None:
+def test_values_are_taken_as_known_until_they_change(run_warm: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     counts = {}
     for words in ([], ["--specialize"]):
-        got = run(*words, "--report", "report.json", "program.py", program=SIZES)
+        got = run_warm(*words, "--report", "report.json", "program.py", program=SIZES)
         values, counts[tuple(words)] = zip(*(line.rsplit(" ", 1) for line in got.stdout.splitlines()), strict=True)
         assert values == ("[0.0, 1.0, 2.0, 3.0]", "[0.0, 1.0, 2.0, 3.0]", "[0.0, 0.0, 2.0, 3.0]")
         report = json.loads((tmp_path / "report.json").read_text())
@@ -355,10 +355,10 @@ with torch.no_grad():
 
 
 @pytest.mark.torch
-def test_sizes_that_only_a_question_asked_for_are_captured(run: Run) -> None:
+def test_sizes_that_only_a_question_asked_for_are_captured(run_warm: Run) -> None:
     pytest.importorskip("torch", minversion="2.13")
-    plain = run("program.py", plain=True, program=EXPERTS)
-    got = run("--unsafe", "program.py", program=EXPERTS)
+    plain = run_warm("program.py", plain=True, program=EXPERTS)
+    got = run_warm("--unsafe", "program.py", program=EXPERTS)
     sums, counts = zip(*(line.rsplit(" ", 1) for line in got.stdout.splitlines()), strict=True)
     assert sums == tuple(line.rsplit(" ", 1)[0] for line in plain.stdout.splitlines())
     assert counts == ("1", "1")
@@ -371,7 +371,7 @@ def test_mends_and_runtime_capture_with_the_same_versions() -> None:
 
 
 @pytest.mark.torch
-def test_breaks_that_only_unsafe_mends_answer_are_counted(run: Run) -> None:
+def test_breaks_that_only_unsafe_mends_answer_are_counted(run_warm: Run) -> None:
     model = "import torch\n@torch.compile\ndef f(x):\n    if x.mean() > 3:\n        x = x * 2\n    return x\n"
-    said = run("main.py", main="import model\n", model=model).said
+    said = run_warm("main.py", main="import model\n", model=model).said
     assert said[1].startswith("graphmend: 1 break is left as it was, of which --unsafe may mend 1 "), said

@@ -124,6 +124,10 @@ WRONG = {
 }
 
 
+SECONDS = 10.0
+"""How long one answer may run: ten times what right ones take, and what those that do not end take."""
+
+
 class Scripted:
     """A model with its answers, one after the other; it keeps what it was asked last."""
 
@@ -151,7 +155,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 
     async def verify(mended: str) -> Report:
         request = Request(
-            str(path), interpreter=sys.executable, mended={str(path): mended}, confined=True, timeout=25.0
+            str(path), interpreter=sys.executable, mended={str(path): mended}, confined=True, timeout=SECONDS
         )
         return await service.check(request)
 

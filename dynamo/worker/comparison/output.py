@@ -79,19 +79,27 @@ def _flush() -> None:
             stream.flush()
 
 
+_CACHED = type(functools.lru_cache(lambda: None))
+_NOT_THEIRS = {*sys.stdlib_module_names, "torch", "sympy", "_graphmend_worker"}
+_found: dict[str, tuple[int, list[Any]]] = {}
+"""How many names a module had when it was looked through, and its caches."""
+
+
 def forget_cached() -> None:
     """Empties what modules keep from call to call, as it is before the first one.
 
     A `warning_once`, an `lru_cache` of a module that is not torch's or Python's, then speaks again; `re` compiles its
-    patterns anew, at which some versions of torch break the graph.
+    patterns anew, at which some versions of torch break the graph. Called before each of some hundred runs, so that a
+    module is looked through again only where it has other names than before.
     """
     re.purge()
-    cached_type = type(functools.lru_cache(lambda: None))
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in ("torch", "functools", "re", "sympy", "_graphmend_worker"):
+        if name.partition(".")[0] in _NOT_THEIRS or not getattr(module, "__file__", None):
             continue
-        if not getattr(module, "__file__", None):
-            continue
-        for value in list(vars(module).values()):
-            if isinstance(value, cached_type):
-                value.cache_clear()
+        names = vars(module)
+        known, caches = _found.get(name, (-1, []))
+        if known != len(names):
+            caches = [value for value in list(names.values()) if isinstance(value, _CACHED)]
+            _found[name] = len(names), caches
+        for cache in caches:
+            cache.cache_clear()
