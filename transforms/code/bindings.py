@@ -39,6 +39,8 @@ def stores(facts: FunctionFacts, name: str) -> int:
 
 def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     """What a name is bound to where it is read, changes in place aside; None where several bindings may reach it."""
+    if node.id not in _written(facts.function):
+        return None
     child: ast.AST = node
     for above in facts.ancestors(node):
         if isinstance(above, _OWN_NAMES) and above is not facts.function:
@@ -160,8 +162,24 @@ _LOOK = frozenset("len sum min max sorted tuple list".split())
 _PERHAPS = (ast.IfExp, ast.BoolOp, ast.Compare, ast.NamedExpr)
 
 
+@lru_cache(maxsize=32)
+def _written(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names that a function binds anywhere by statements of its own. Its tree is not to change afterwards."""
+    return writes(*function.body)
+
+
 def _bound_in(statement: ast.AST) -> set[str]:
-    """The names that a statement binds, changes in place aside."""
+    """The names that a statement binds, changes in place aside; kept as `nodes_in` keeps what is below it."""
+    found: set[str] | None = statement.__dict__.get(_BOUND)
+    if found is None:
+        found = statement.__dict__[_BOUND] = _without_changes(statement)
+    return found
+
+
+_BOUND = "_graphmend_bound_anew"
+
+
+def _without_changes(statement: ast.AST) -> set[str]:
     if isinstance(statement, ast.AugAssign):
         return set()
     changed = [n.target for n in nodes_in(statement) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
