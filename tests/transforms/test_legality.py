@@ -12,7 +12,7 @@ from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.transforms.code.liveness import alive, fresh, live_into, reads, writes
 from graphmend.transforms.if_conversion.not_taken.double_where import singular
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.legality.gradients import leak
+from graphmend.transforms.legality.gradients.sides import leak
 from graphmend.transforms.legality.memory import changed_in_place, escapes
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.legality.speculation import speculate

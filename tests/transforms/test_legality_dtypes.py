@@ -8,7 +8,7 @@ import pytest
 from asked import inside, of_function
 
 from graphmend.transforms.legality.dtypes import casts_into, in_float32, kind, kinds
-from graphmend.transforms.legality.gradients import carries, gradient_differences
+from graphmend.transforms.legality.gradients.sides import carries, gradient_differences
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableEr
 from graphmend.transforms.if_conversion.stores import Change, added, augmented, change_of, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.if_conversion.value_tests import depends
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
 

@@ -19,7 +19,7 @@ from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.gradients import carries, recorded
+from graphmend.transforms.legality.gradients.sides import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import said
 from graphmend.transforms.legality.numbers.as_tensors import (

@@ -13,7 +13,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import Taken, outermost, taken
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.numbers.as_tensors import PROMOTES
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses

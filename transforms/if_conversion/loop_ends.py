@@ -17,7 +17,7 @@ from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
-from graphmend.transforms.legality.gradients import lost
+from graphmend.transforms.legality.gradients.sides import lost
 from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.identity import identified

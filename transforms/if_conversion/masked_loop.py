@@ -29,7 +29,7 @@ from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test, split
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.legality.gradients.sides import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.legality.totality import kept_from_raising, may_raise
 

@@ -20,7 +20,7 @@ from graphmend.transforms.if_conversion.selection import NotSelectableError, as_
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.dtypes import casts_into, kind
-from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, mixed, recorded
+from graphmend.transforms.legality.gradients.sides import EITHER_GRADIENT, carries, mixed, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.scalar_uses import ScalarUses

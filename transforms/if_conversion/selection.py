@@ -16,7 +16,14 @@ from graphmend.transforms.code.liveness import locals_of, surely_bound
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import EITHER_GRADIENT, begins_constant, carries, lost, mixed, recorded
+from graphmend.transforms.legality.gradients.sides import (
+    EITHER_GRADIENT,
+    begins_constant,
+    carries,
+    lost,
+    mixed,
+    recorded,
+)
 from graphmend.transforms.legality.in_place import laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, escapes, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in

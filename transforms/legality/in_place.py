@@ -17,7 +17,7 @@ from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients.sides import carries
 from graphmend.transforms.legality.memory import OUTSIDE, shares
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations.strides import layout

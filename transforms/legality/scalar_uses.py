@@ -85,6 +85,7 @@ class ScalarUses(HandedOn):
     @answers("numbers")
     def name(self, name: str) -> None:
         """Follows a number to the uses of a name that it is given."""
+        self._named = name
         self._name(name, self._dtype)
         self._check_names()
 
@@ -258,6 +259,7 @@ class ScalarUses(HandedOn):
             of = number_type(self.facts, bound) if bound is not None and len(call.args) == 2 else None
             if self.rewrites and bound is not None and of is not None:
                 self._compared(bound, dtype)
+                self._needs_tensor(node)
                 dtype = self._becomes(call, counterparts.bounded(node, bound, last, dtype, of))
             else:
                 self._greatest(call, node, dtype, last)
@@ -265,13 +267,14 @@ class ScalarUses(HandedOn):
             self._needs_no_bool(call, dtype)
         elif (result := counterparts.of_number(call, folder, last, dtype)) is not None:
             self._steps(call, node, dtype)
+            self._needs_tensor(node)
             dtype = self._becomes(call, result)
         elif call.args == [node] and (result := self._copied(call, name, dtype)) is not None:
             self._becomes(call, result)
         elif name == "torch.arange" and self.rewrites and dtype_kind(dtype) == "int" and fills_slice(self.facts, call):
             self.asks.append(call)
             return
-        elif self.rewrites and (result := counterparts.ranged(name, call, node, dtype, self._is_whole)):
+        elif self.rewrites and (result := counterparts.ranged(name, call, node, dtype, self._whole)):
             self._becomes(call, result)
             return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
@@ -283,9 +286,6 @@ class ScalarUses(HandedOn):
         given = self.facts.value(call)
         if tensor_in(given) is None and not isinstance(given, Container):  # several tensors, as `topk` gives
             self._follow(call, dtype)
-
-    def _is_whole(self, node: ast.expr) -> bool:
-        return number_type(self.facts, node) == "int"
 
     def _greatest(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str) -> None:
         """`max(0.0, s)`: either may be the result, and a compiled one takes NaN for the greatest."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import listing_module, observed, reading_names, telling
+from graphmend.transforms.legality.gradients.not_finite import POISONED, poisons, trains
 from graphmend.transforms.legality.in_place import recomputed
 from graphmend.transforms.legality.names.overloaded import overloading
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
@@ -76,6 +77,10 @@ class Rewrite:
         kinds = {difference.kind for difference in answer.differences}
         if answer.applicability != "display" and (teller := telling(facts, kinds)) is not None:
             return refuse(self.name, f"`{teller}` would tell the difference")
+        if answer.applicability != "display" and poisons(facts, answer.differences):
+            if trains(facts):
+                return refuse(self.name, "where values are not finite, which is asked for, gradients would become NaN")
+            answer = _differing(answer, [POISONED])
         if "aliasing" in kinds and (written := written_by_callers(facts)) is not None:
             return refuse(self.name, f"a caller changes `{written}` in place, and would change, or see, a copy")
         if "aliasing" in kinds and (call := asked_by_callers(facts)) is not None:

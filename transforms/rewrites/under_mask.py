@@ -13,7 +13,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import leak, recorded
+from graphmend.transforms.legality.gradients.sides import leak, recorded
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,

@@ -13,7 +13,7 @@ from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import carries, lost
+from graphmend.transforms.legality.gradients.sides import carries, lost
 from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.neutral.binding import SCOPES, Binding, binding
 from graphmend.transforms.legality.neutral.elements import Element, number

@@ -5,12 +5,12 @@ the number hands it out there, when the output happens or the exception is raise
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Set
+from collections.abc import Hashable, Iterator, Set
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import bindings, stores
+from graphmend.transforms.code.bindings import bindings, reaching, stores
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -118,6 +118,33 @@ def always_one_of(
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             return always_one_of(facts, operand, tensors, seen)
     return False
+
+
+def numbers_beside(
+    facts: FunctionFacts, node: ast.expr, tensors: Set[ast.expr], seen: frozenset[str]
+) -> Iterator[ast.expr]:
+    """The numbers that an expression may be besides those that become tensors; computed with one, it is a tensor. Names
+    in `seen` are taken to be tensors.
+    """
+    if node in tensors or isinstance(facts.value(node), Tensor):
+        return
+    match node:
+        case ast.Name(id=name):
+            bound = reaching(facts, node)
+            values = [b.value for b in bindings(facts).get(name, ()) if b.value is not None and not b.part]
+            for value in [bound] if bound is not None else values:
+                if name not in seen:
+                    yield from numbers_beside(facts, value, tensors, seen | {name})
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from numbers_beside(facts, body, tensors, seen)
+            yield from numbers_beside(facts, orelse, tensors, seen)
+        case ast.BinOp(left=left, right=right):
+            sides = [[*numbers_beside(facts, side, tensors, seen)] for side in (left, right)]
+            yield from sides[0] if all(sides) else ()
+        case ast.UnaryOp(operand=operand):
+            yield from numbers_beside(facts, operand, tensors, seen)
+        case _:
+            yield node
 
 
 def text(facts: FunctionFacts, imports: Imports, form: Counterpart) -> str:

@@ -10,7 +10,7 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.analysis.lattice.values import Container as Items
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds, raises_for
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients.sides import carries
 from graphmend.transforms.legality.operations import domains
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.operations.numeric import BOUNDS

@@ -39,7 +39,7 @@ from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse

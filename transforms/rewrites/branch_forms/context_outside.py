@@ -33,7 +33,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import told_by
+from graphmend.transforms.legality.gradients.sides import told_by
 from graphmend.transforms.legality.randomness.draws import draws
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 

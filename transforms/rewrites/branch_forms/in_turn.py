@@ -53,7 +53,7 @@ from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import depends, split
-from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.legality.gradients.sides import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse

@@ -43,7 +43,7 @@ from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import is_layer
-from graphmend.transforms.legality.gradients import Leak, leak, lost, recorded
+from graphmend.transforms.legality.gradients.sides import Leak, leak, lost, recorded
 from graphmend.transforms.legality.memory import may_share, shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.identity import identified

@@ -73,7 +73,7 @@ from graphmend.transforms.if_conversion.sides.writer import RUNTIME, SelectWrite
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.bodies.in_vain import in_vain
-from graphmend.transforms.legality.gradients import (
+from graphmend.transforms.legality.gradients.sides import (
     EITHER_GRADIENT,
     flow_pairs,
     gradient_differences,

@@ -48,7 +48,7 @@ from graphmend.transforms.if_conversion.selection import (
 from graphmend.transforms.if_conversion.stores import TAKEN
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import split
-from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.legality.gradients.sides import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
 from graphmend.transforms.questions import kept
 from graphmend.transforms.rewrites.answers import asks, offer, refuse

@@ -28,7 +28,7 @@ from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, aliasing, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import split
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:

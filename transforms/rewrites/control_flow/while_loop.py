@@ -50,7 +50,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.if_conversion.value_tests import effects_of_test, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
-from graphmend.transforms.legality.gradients import carries, recorded
+from graphmend.transforms.legality.gradients.sides import carries, recorded
 from graphmend.transforms.legality.memory import may_share, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate

@@ -47,7 +47,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, delete, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects, warns
-from graphmend.transforms.legality.gradients import carries, told_by
+from graphmend.transforms.legality.gradients.sides import carries, told_by
 from graphmend.transforms.legality.in_place import bound_to, dense, writable
 from graphmend.transforms.legality.memory import seen_elsewhere
 from graphmend.transforms.legality.raising.existing import surely_of_module, surely_there

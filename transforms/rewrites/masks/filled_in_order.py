@@ -38,7 +38,7 @@ from graphmend.transforms.code.qualified_names import is_tensor, method, number_
 from graphmend.transforms.code.text_edits import HOLE, deletion, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import leak, recorded
+from graphmend.transforms.legality.gradients.sides import leak, recorded
 from graphmend.transforms.legality.in_place import dense, written_on_both_sides
 from graphmend.transforms.legality.memory import changed_in_place, known_to_share
 from graphmend.transforms.legality.neutral.binding import Binding, binding

@@ -27,7 +27,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, deletion, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.value_tests import effects_of_test
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.neutral.elements import is_zero
 from graphmend.transforms.legality.neutral.idle import Idle
 from graphmend.transforms.legality.neutral.uniform import Uniform

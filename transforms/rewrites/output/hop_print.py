@@ -29,7 +29,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import misplaced, output_call

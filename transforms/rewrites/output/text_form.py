@@ -26,7 +26,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.numbers.said import is_only_text
 from graphmend.transforms.rewrites.answers import asks, offer, refuse

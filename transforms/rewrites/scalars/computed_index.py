@@ -36,7 +36,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken, written
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import lost, recorded
+from graphmend.transforms.legality.gradients.sides import lost, recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.numbers.counterparts import Counterpart

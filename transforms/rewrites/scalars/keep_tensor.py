@@ -44,7 +44,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken, written
 from graphmend.transforms.if_conversion.kept_together import asked, together
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES

@@ -31,7 +31,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.rows.masked_elements import one_by_one, same_dtype, same_shape
 from graphmend.transforms.legality.rows.slices import by_tensor, is_known, is_whole, is_whole_number

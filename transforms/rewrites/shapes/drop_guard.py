@@ -33,7 +33,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
-from graphmend.transforms.legality.gradients import lost, recorded
+from graphmend.transforms.legality.gradients.sides import lost, recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
 from graphmend.transforms.legality.memory import outlived
 from graphmend.transforms.legality.rows.masked_elements import (

@@ -40,7 +40,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty, counts, is_counter
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.outside.unguarded import seen_without_rows
 from graphmend.transforms.legality.rows.kinds import has_rows

@@ -42,7 +42,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations.formulas import DISTINCT, RUNS
 from graphmend.transforms.legality.rows.counts import asks_length

@@ -31,7 +31,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.in_place import apart, dense, intact, linear, linear_operator
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,

@@ -38,7 +38,7 @@ from graphmend.transforms.code.qualified_names import constant, number_type, qua
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import filled
-from graphmend.transforms.legality.gradients import leak, recorded
+from graphmend.transforms.legality.gradients.sides import leak, recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.kinds import Kind, has_rows
 from graphmend.transforms.legality.rows.masked_elements import (

@@ -34,7 +34,7 @@ from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients import gradient_differences, lost
+from graphmend.transforms.legality.gradients.sides import gradient_differences, lost
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view, worked_into

@@ -34,7 +34,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses

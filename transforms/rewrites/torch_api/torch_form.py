@@ -32,7 +32,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses

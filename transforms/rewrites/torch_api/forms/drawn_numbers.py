@@ -13,7 +13,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.scalar_uses import ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers

@@ -15,7 +15,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import known_to_share, may_share
 from graphmend.transforms.legality.speculation import repeatable

@@ -1,0 +1,1 @@
+"""Which gradients values carry, and what a mend does to them."""
