@@ -9,6 +9,7 @@ cannot be registered so; there `available` is False and output breaks the graph 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -97,3 +98,16 @@ def hide(*codes: CodeType) -> None:
     itself_only = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
     for code in codes:
         set_code_exec_strategy(code, itself_only)
+
+
+_hidden: set[CodeType] = set()
+
+
+def hide_made(*functions: Callable[[], Any]) -> None:
+    """The same for functions that a mend has made of statements: where the frame around them is not compiled, they were
+    not, and would each be a graph of its own. What they call is compiled as before.
+    """
+    codes = {code for function in functions if (code := getattr(function, "__code__", None)) is not None}
+    if new := codes - _hidden:
+        _hidden.update(new)
+        hide(*new)

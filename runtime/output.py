@@ -56,6 +56,7 @@ def emit_when(
     """`emit_if(condition, function, *make(), **kwargs)`, where plain Python calls `make` only if `condition` holds."""
     if not torch.compiler.is_dynamo_compiling():
         if condition:
+            mechanism.hide_made(make)
             calls.call(function, now(make()), now(kwargs))
         return
     args = make()

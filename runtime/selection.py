@@ -60,6 +60,8 @@ def select(
                 chosen: T = _where(holds, one, other)
                 return chosen
             _restore(first, None, draws, statistics)  # the side that is taken is computed once more
+    elif not torch.compiler.is_dynamo_compiling():
+        mechanism.hide_made(then, otherwise)
     return then() if test else otherwise()
 
 

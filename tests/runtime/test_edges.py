@@ -20,7 +20,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < mechanism.OLDEST:
 
 from outputs import Writer, printing  # noqa: E402
 
-from graphmend.runtime import emit  # noqa: E402
+from graphmend.runtime import emit, emit_when, select  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -197,3 +197,25 @@ def test_plain_calls_of_emit_are_not_compiled_on_their_own() -> None:
 
     torch.compile(program, backend=counter)(X)
     assert counter.frame_count == 0
+
+
+class Doubled(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+def test_what_a_mend_has_made_functions_of_is_not_compiled_on_its_own() -> None:
+    from torch._dynamo.testing import CompileCounter
+
+    torch._dynamo.reset()
+    counter, module = CompileCounter(), Doubled()
+
+    def program(x: Any) -> Any:
+        for _ in range(2):
+            torch._dynamo.graph_break()  # the whole frame runs in plain Python
+            y = select(x.sum() > 0, lambda: x * 2, lambda: x + 1)
+            emit_when(x.sum() > 0, print, lambda: (x * 3,), end="")
+        return y, select(x.sum() > 0, lambda: module(x), lambda: x)
+
+    torch.compile(program, backend=counter)(X)
+    assert counter.frame_count == 1  # the module, which would be one in a branch as well

@@ -30,12 +30,25 @@ _SEEN = {
 _SECTIONS = {"grads": "gradients", "inputs": "argument-state", "state": "state"}
 
 
+#: what code raises that does not fit the values it gets, and what a mend says that may have it do so
+_OF_CODE = tuple(
+    f"raised {name} instead of nothing" for name in ("TypeError", "AttributeError", "NameError", "UnboundLocalError")
+)
+_IN_VAIN = ("is evaluated on both sides", "is taken for", "are evaluated")
+
+
 def unnamed(observed: Iterable[str], fixes: Iterable[Fix], *, shared: bool = False) -> list[str]:
     """The observed differences that no mend names; `shared`: of calls whose inputs share memory with each other."""
     seen = list(observed)
-    names = {difference.kind for fix in fixes for difference in fix.differences}
+    named = [difference for fix in fixes for difference in fix.differences]
+    names = {difference.kind for difference in named}
     given = KINDS["other-inputs"] if shared else frozenset()
-    return [what for what in seen if names.isdisjoint(words(what, seen) | given)]
+    in_vain = any(says in difference.says for difference in named for says in _IN_VAIN)
+    return [
+        what
+        for what in seen
+        if names.isdisjoint(words(what, seen) | given) or (what.startswith(_OF_CODE) and not in_vain)
+    ]
 
 
 def words(what: str, seen: Collection[str]) -> frozenset[str]:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
@@ -129,6 +129,11 @@ def number_of(facts: FunctionFacts, other: ast.expr, known: Value | None = None)
     return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
 
 
+def always(node: ast.expr, value: Value) -> object:
+    """The number that an expression always is; None where that is not known."""
+    return value.value if isinstance(value, Const) else folded(node)
+
+
 def folded(node: ast.expr) -> object:
     """The number that a literal is, or that whole ones are computed to; None where that is not known."""
     if not isinstance(node, ast.BinOp) or type(node.op) not in _FOLDED:
@@ -168,7 +173,7 @@ def is_rounded(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = froz
             return not exact_in(number, "float32")
         case ast.Name(id=name) if name not in seen:
             bound = bindings(facts).get(name, [])
-            if not bound or any(b.value is None or b.part for b in bound) or _is_added_to(facts, name):
+            if not bound or any(b.value is None or b.part for b in bound) or is_added_to(facts, name):
                 return True
             return any(is_rounded(facts, b.value, seen | {name}) for b in bound if b.value is not None)
         case ast.Call(func=ast.Attribute(value=taken, attr="item"), args=[]):
@@ -186,7 +191,8 @@ def is_rounded(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = froz
     return True
 
 
-def _is_added_to(facts: FunctionFacts, name: str) -> bool:
+def is_added_to(facts: FunctionFacts, name: str) -> bool:
+    """Is a name changed by `+=` and its like?"""
     return any(
         isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == name
         for n in nodes_in(facts.function)

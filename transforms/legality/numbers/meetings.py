@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
@@ -17,8 +17,10 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers.arithmetic import (
     NeedsPythonNumberError,
+    always,
     combined,
     folded,
+    is_added_to,
     is_narrow,
     is_rounded,
     number_of,
@@ -45,6 +47,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     unlike,
 )
 from graphmend.transforms.legality.numbers.counterparts import WHOLE, Counterpart, Result, copied
+from graphmend.transforms.legality.numbers.said import numbers_beside
 from graphmend.transforms.legality.operations import numeric
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class Meetings:
         self.differences: list[Difference] = []
         self._start: ast.expr | None = None
         """What takes the number out of its tensor."""
+        self._named = ""
+        """The name whose number is followed."""
         self.asks: list[ast.AST] = []
         """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self.computes = False
@@ -132,7 +137,7 @@ class Meetings:
             if len(bound) != 1 or bound[0].value is None or bound[0].part or name.id in parameters(self.facts.function):
                 continue
             seen.add(name.id)
-            if not _is_added_to(self.facts, name.id) and self._is_taken(bound[0].value, seen):
+            if not is_added_to(self.facts, name.id) and self._is_taken(bound[0].value, seen):
                 return True
         return False
 
@@ -202,7 +207,13 @@ class Meetings:
 
     def _copied(self, call: ast.Call, name: str, dtype: Hashable) -> Result | None:
         """What a function makes of the number that gives a tensor of it."""
-        return copied(call, name, dtype, only_read=self._is_only_read(call), of_any=not self.rewrites)
+        of_any = not self.rewrites or any(self._beside(call.args[0]))
+        return copied(call, name, dtype, only_read=self._is_only_read(call), of_any=of_any)
+
+    def _beside(self, node: ast.expr) -> Iterator[ast.expr]:
+        """The numbers that an expression may be still once the number that is followed is a tensor."""
+        tensors = {*self.counterparts, *([self._start] if self._start is not None else [])}
+        return numbers_beside(self.facts, node, tensors, frozenset({self._named}))
 
     def _is_only_read(self, node: ast.expr) -> bool:
         """Is a tensor given to a function that changes nothing in place, and to nothing else?"""
@@ -238,9 +249,9 @@ class Meetings:
                 return
             if number is None or not self._casts(number, other, dtype):
                 self.differences.append(COMPARED)
-        elif is_refused(_written(other, value)):
+        elif is_refused(always(other, value)):
             raise NeedsPythonNumberError(f"`{shortened(other)}` is more than a tensor can hold")
-        elif isinstance(literal := _written(other, value), int) and not exact_in(
+        elif isinstance(literal := always(other, value), int) and not exact_in(
             literal, dtype if dtype_kind(dtype) == "int" else "float64"
         ):
             raise NeedsPythonNumberError(f"`{shortened(other)}` may wrap around in the tensor's dtype")
@@ -261,7 +272,7 @@ class Meetings:
         """Is the number written as the double that Python compares, where another number stands on the other side?
         Whole numbers keep their order among doubles, up to those that are no double themselves.
         """
-        literal, comparison = _written(other, value), self.facts.parent(number)
+        literal, comparison = always(other, value), self.facts.parent(number)
         known = isinstance(value, Scalar) or (isinstance(value, Static) and value.type in NUMBER_TYPES)
         known |= isinstance(literal, (bool, int, float))
         if not (self.rewrites and known and self._is_taken(number, set())):
@@ -285,7 +296,7 @@ class Meetings:
         """Is a number taken out of the tensor that it meets, or a part of it, so that it is of its dtype?"""
         if isinstance(number, ast.Name):
             bound = bindings(self.facts).get(number.id, [])
-            if len(bound) != 1 or bound[0].value is None or bound[0].part or _is_added_to(self.facts, number.id):
+            if len(bound) != 1 or bound[0].value is None or bound[0].part or is_added_to(self.facts, number.id):
                 return False
             number = bound[0].value
         match number:
@@ -296,7 +307,7 @@ class Meetings:
 
     def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
         """Does the tensor compare with a number as Python does?"""
-        number = _written(other, value)
+        number = always(other, value)
         if isinstance(number, (bool, int, float)):
             return exact_in(number, dtype)
         of = value.type if isinstance(value, (Static, Scalar)) else None
@@ -387,14 +398,3 @@ class Meetings:
         self.differences += result.differences
         self.computes |= result.computes
         return result.dtype
-
-
-def _written(node: ast.expr, value: Value) -> object:
-    """The number that an expression always is; None where that is not known."""
-    return value.value if isinstance(value, Const) else folded(node)
-
-
-def _is_added_to(facts: FunctionFacts, name: str) -> bool:
-    """Is a name changed by `+=` and its like?"""
-    targets = [n.target for n in nodes_in(facts.function) if isinstance(n, ast.AugAssign)]
-    return any(isinstance(t, ast.Name) and t.id == name for t in targets)

@@ -16,7 +16,6 @@ from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.numbers.records import Records
-from graphmend.transforms.legality.numbers.said import numbers_beside
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: annotations that a 0-d tensor does not fit
@@ -34,16 +33,13 @@ class Returned(Records):
         """Follows what the function returns to the one call that is asked about; to all of them otherwise."""
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
-        self._named = ""
-        """The name whose number is followed."""
 
     def _whole(self, node: ast.expr) -> bool:
         return number_type(self.facts, node) == "int"
 
     def _needs_tensor(self, node: ast.expr) -> None:
         """A use is written for tensors only: what may stand there instead becomes one as well, or nothing does."""
-        tensors = {*self.counterparts, *([self._start] if self._start is not None else [])}
-        for other in numbers_beside(self.facts, node, tensors, frozenset({self._named})):
+        for other in self._beside(node):
             if not isinstance(self.facts.value(other), Scalar):
                 raise NeedsPythonNumberError(f"`{shortened(other)}` stays a Python number")
             self.also.append(other)
