@@ -13,7 +13,7 @@ from fuzz_mends.differences import unnamed  # noqa: E402
 from fuzz_mends.observe import observed, observed_nudged  # noqa: E402
 from fuzz_mends.verdict import kept_names  # noqa: E402
 
-from graphmend.transforms.fix import DIFFERENCES  # noqa: E402
+from graphmend.transforms.fix import DIFFERENCES, Difference  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -110,12 +110,15 @@ def test_what_nobody_uses_raises_in_no_graph() -> None:
 
 
 def test_a_mend_admits_what_its_kinds_do() -> None:
-    named = SimpleNamespace(differences=(SimpleNamespace(kind="rounding"), SimpleNamespace(kind="exception")))
+    named = SimpleNamespace(differences=(Difference("rounding", ""), Difference("exception", "")))
     silent = SimpleNamespace(differences=())
     assert unnamed(["value.rounding", "grads.rounding", "raised ValueError instead of nothing"], [named]) == []
     assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["state.data", "inputs.alias", "rng"]
     assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]
-    promoted = SimpleNamespace(differences=(SimpleNamespace(kind="dtype"),))
+    assert unnamed(["raised TypeError instead of nothing"], [named]) != []  # no mend says that anything runs in vain
+    vain = SimpleNamespace(differences=(Difference("exception", "`f(x)` is evaluated on both sides and may raise"),))
+    assert unnamed(["raised TypeError instead of nothing"], [vain]) == []
+    promoted = SimpleNamespace(differences=(Difference("dtype", ""),))
     assert unnamed(["stdout.dtype", "stdout"], [promoted]) == ["stdout"]
     assert unnamed(["raised RuntimeError instead of nothing for its dtypes"], [promoted]) == []
     assert unnamed(["raised RuntimeError instead of nothing"], [promoted]) != []
@@ -124,7 +127,7 @@ def test_a_mend_admits_what_its_kinds_do() -> None:
 
 
 def test_what_a_promoted_dtype_does_to_other_values_is_covered_with_it() -> None:
-    promoted = SimpleNamespace(differences=(SimpleNamespace(kind="dtype"),))
+    promoted = SimpleNamespace(differences=(Difference("dtype", ""),))
     seen = ["value.dtype", "value.promoted", "value.alias", "value.rounding"]
     assert unnamed(seen, [promoted]) == []
     assert unnamed(seen, [SimpleNamespace(differences=())]) == seen
@@ -141,8 +144,8 @@ def test_a_program_that_rounding_decides_is_told_from_others() -> None:
 
 
 def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() -> None:
-    drawn = SimpleNamespace(differences=(SimpleNamespace(kind="random"),))
-    moved = SimpleNamespace(differences=(SimpleNamespace(kind="exception"),))
+    drawn = SimpleNamespace(differences=(Difference("random", ""),))
+    moved = SimpleNamespace(differences=(Difference("exception", ""),))
     silent = SimpleNamespace(differences=())
     seen = ["raised IndexError at another place", "rng before an exception"]
     assert unnamed(seen, [drawn]) == unnamed(seen, [moved]) == []
@@ -156,13 +159,13 @@ def test_what_is_kept_behind_a_graph_that_raised_is_covered_with_its_exception()
     one, two = ({"value": ["int", "1"], "state": ["dict", ["n", number]]} for number in ("1", "2"))
     seen = judge.compiled_differences([raising, one], [otherwise, two])
     assert seen == {"state.data before an exception": 1}
-    assert unnamed(seen, [SimpleNamespace(differences=(SimpleNamespace(kind="exception"),))]) == []
+    assert unnamed(seen, [SimpleNamespace(differences=(Difference("exception", ""),))]) == []
     assert unnamed(seen, [SimpleNamespace(differences=())]) == list(seen)
     assert judge.compiled_differences([one, raising], [two, raising]) == {"state.data": 0}
     assert judge.compiled_differences([raising, one], [raising, two]) == {"state.data": 1}
 
 
 def test_no_word_covers_other_values() -> None:
-    every = SimpleNamespace(differences=tuple(SimpleNamespace(kind=kind) for kind in DIFFERENCES))
+    every = SimpleNamespace(differences=tuple(Difference(kind, "") for kind in DIFFERENCES))
     assert unnamed(["value.data", "value.dtype", "grads.data", "state.data"], [every]) == ["value.data"]
     assert unnamed(["value.data", "rng"], [every]) == []  # but of other random numbers
