@@ -10,7 +10,8 @@ After:
 
 Legal when:
     every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic, comparisons that
-    decide a branch (which is mended next), arguments of torch functions that accept tensors. What is counted in while
+    decide a branch (which is mended next), arguments of torch functions that accept tensors. Where a use is written as
+    one of torch (`math.sqrt`), nothing may stand there that stays a number. What is counted in while
     something else holds it is counted anew, `s = s + 1`. A power of whole numbers is not negative. Where the number is
     only said, by output or in the message of an exception, it is taken out there. The tensor is copied unless it is
     new and has no name: a number does not follow what is written into the tensor later. It is widened where numbers
