@@ -10,6 +10,7 @@ cannot be registered so; there `available` is False and output breaks the graph 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import CO_NESTED
 from types import CodeType
 from typing import Any
 
@@ -104,10 +105,11 @@ _hidden: set[CodeType] = set()
 
 
 def hide_made(*functions: Callable[[], Any]) -> None:
-    """The same for functions that a mend has made of statements: where the frame around them is not compiled, they were
-    not, and would each be a graph of its own. What they call is compiled as before.
+    """The same for functions that a mend has made of statements of the function around them: where its frame is not
+    compiled, they were not, and would each be a graph of its own. What they call is compiled as before.
     """
-    codes = {code for function in functions if (code := getattr(function, "__code__", None)) is not None}
-    if new := codes - _hidden:
-        _hidden.update(new)
-        hide(*new)
+    for function in functions:
+        code = getattr(function, "__code__", None)
+        if code not in _hidden and code is not None and code.co_flags & CO_NESTED:
+            _hidden.add(code)
+            hide(code)

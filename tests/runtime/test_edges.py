@@ -219,3 +219,17 @@ def test_what_a_mend_has_made_functions_of_is_not_compiled_on_its_own() -> None:
 
     torch.compile(program, backend=counter)(X)
     assert counter.frame_count == 1  # the module, which would be one in a branch as well
+
+
+def side() -> Any:
+    return X * 2
+
+
+def test_a_function_of_the_programs_own_is_compiled_where_it_says_so() -> None:
+    from torch._dynamo.testing import CompileCounter
+
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    assert select(True, side, side).equal(X * 2)
+    torch.compile(side, backend=counter)()
+    assert counter.frame_count == 1

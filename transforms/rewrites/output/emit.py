@@ -90,7 +90,7 @@ _OUTWARD = [
 ]
 _RUNTIME = "graphmend.runtime"
 #: functions whose work is not text for a reader
-_NOT_OUTPUT = frozenset(
+NOT_OUTPUT = frozenset(
     [
         "isEnabledFor",
         "getEffectiveLevel",
@@ -115,7 +115,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if is_emitted(facts, call):
         return _with_logger(facts, call)
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in NOT_OUTPUT:
         return None
     if reason := misplaced(facts, call):
         return refuse(NAME, reason)

@@ -29,7 +29,15 @@ from graphmend.transforms.legality.outside.listeners import told
 from graphmend.transforms.legality.randomness.kept_draws import left_out
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
-from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, handled, is_emitted, outward
+from graphmend.transforms.rewrites.output.emit import (
+    ATTRIBUTED,
+    NOT_OUTPUT,
+    OUTPUT,
+    attributed,
+    handled,
+    is_emitted,
+    outward,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -60,6 +68,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             "skip it while compiled (silences it there)",
             Difference("output", "nothing is written while compiled"),
         )
+        if isinstance(statement, ast.Expr) and (sets := _set_by(statement.value)) is not None:
+            difference = Difference(
+                "state", f"`{sets}` sets nothing while compiled, which what is written later may show"
+            )
     if finding.code == "GM206":
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
@@ -87,6 +99,14 @@ def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str 
         outside = all((qualified(facts, _root(t)) or "").startswith("os.environ") for t in statement.targets)
         return None if outside else "the code that follows may read what is assigned"
     return ""
+
+
+def _set_by(call: ast.expr) -> str | None:
+    """The function that a call decides by what is written later, where it writes nothing itself."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr=attr) as function) if attr in NOT_OUTPUT:
+            return ast.unparse(function)
+    return None
 
 
 def _root(node: ast.expr) -> ast.expr:
