@@ -101,15 +101,16 @@ def hide(*codes: CodeType) -> None:
         set_code_exec_strategy(code, itself_only)
 
 
-_hidden: set[CodeType] = set()
+_hidden: dict[int, CodeType] = {}
+"""By identity: equal code is another one, and what is kept gets no other's number."""
 
 
 def hide_made(*functions: Callable[[], Any]) -> None:
-    """The same for functions that a mend has made of statements of the function around them: where its frame is not
-    compiled, they were not, and would each be a graph of its own. What they call is compiled as before.
+    """The same for functions inside of a function, as a mend makes them of its statements: where its frame is not
+    compiled, these were not, and would each be a graph of its own. What they call is compiled as before.
     """
     for function in functions:
         code = getattr(function, "__code__", None)
-        if code not in _hidden and code is not None and code.co_flags & CO_NESTED:
-            _hidden.add(code)
+        if code is not None and id(code) not in _hidden and code.co_flags & CO_NESTED:
+            _hidden[id(code)] = code
             hide(code)

@@ -6,7 +6,7 @@ before the first fork, and a finder gives them back: with `torch` those that `im
 is, only that it has run already.
 
 Started by path. Each line of its input is a JSON object {"words": Python's own, "folder": of the program,
-"environment": what is added, "stdout": file, "stderr": file}; it answers each with the program's status.
+"environment": all of it, "stdout": file, "stderr": file}; it answers each with the program's status.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def become(request: dict[str, Any]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     signal.alarm(LIMIT_SECONDS)
     os.chdir(request["folder"])
+    os.environ.clear()
     os.environ.update(request["environment"])
     gc.enable()
     first, *rest = request["words"]

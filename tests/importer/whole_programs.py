@@ -39,6 +39,7 @@ def fresh(words: list[str], folder: Path, environment: dict[str, str]) -> Ended:
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Start]:
     """Programs that begin with torch loaded, as `warm_python` says; fresh ones where the system has no fork."""
+    pytest.importorskip("torch")
     if not hasattr(os, "fork"):
         yield fresh
         return
@@ -53,10 +54,12 @@ def warm() -> Iterator[Start]:
 
     def start(words: list[str], folder: Path, environment: dict[str, str]) -> Ended:
         told = {name: str(folder / f"{name} of the program") for name in ("stdout", "stderr")}
-        request = {"words": words, "folder": str(folder), "environment": environment, **told}
+        request = {"words": words, "folder": str(folder), "environment": {**os.environ, **environment}, **told}
         requests.write(json.dumps(request) + "\n")
         requests.flush()
-        status = int(answers.readline())
+        answer = answers.readline()
+        assert answer, "the Python that becomes programs has ended"
+        status = int(answer)
         return Ended(status, *(Path(path).read_text("utf-8") for path in told.values()))
 
     yield start

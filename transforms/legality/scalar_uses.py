@@ -25,7 +25,7 @@ from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES,
 from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
-from graphmend.transforms.legality.numbers.said import always_one_of, is_only_text, said
+from graphmend.transforms.legality.numbers.said import is_only_text, said
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.slices import fills_slice
 from graphmend.transforms.questions import answers
@@ -339,8 +339,7 @@ class ScalarUses(HandedOn):
         """Is a number only written, or part of a message? It is taken out of its tensor there."""
         if not self._may_say or isinstance(self.facts.parent(node), ast.FormattedValue):
             return False
-        now = {*self.counterparts, *([self._start] if self._start is not None else [])}
-        always = not self._mixed and always_one_of(self.facts, node, now)
+        always = not self._mixed and not self._beside(node)
         found = said(self.facts, node, dtype, always=always)
         if found is not None:
             joined(self.counterparts, found.forms)

@@ -80,25 +80,30 @@ def _flush() -> None:
 
 
 _CACHED = type(functools.lru_cache(lambda: None))
-_NOT_THEIRS = {*sys.stdlib_module_names, "torch", "sympy", "_graphmend_worker"}
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_PACKAGES = ("site-packages", "dist-packages")
 _found: dict[str, tuple[int, list[Any]]] = {}
-"""How many names a module had when it was looked through, and its caches."""
+"""Of a module of a package that is installed, how many names it had when it was looked through, and its caches."""
 
 
 def forget_cached() -> None:
     """Empties what modules keep from call to call, as it is before the first one.
 
     A `warning_once`, an `lru_cache` of a module that is not torch's or Python's, then speaks again; `re` compiles its
-    patterns anew, at which some versions of torch break the graph. Called before each of some hundred runs, so that a
-    module is looked through again only where it has other names than before.
+    patterns anew, at which some versions of torch break the graph. Called before each of some hundred runs, so that
+    what is installed is looked through again only where it has more names than before.
     """
     re.purge()
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _NOT_THEIRS or not getattr(module, "__file__", None):
+        file = getattr(module, "__file__", None)
+        if not file or name.partition(".")[0] in ("torch", "sympy", "_graphmend_worker"):
+            continue
+        is_installed = any(folder in file for folder in _PACKAGES)
+        if file.startswith(_LIBRARY) and not is_installed:
             continue
         names = vars(module)
         known, caches = _found.get(name, (-1, []))
-        if known != len(names):
+        if not is_installed or known != len(names):
             caches = [value for value in list(names.values()) if isinstance(value, _CACHED)]
             _found[name] = len(names), caches
         for cache in caches:

@@ -34,7 +34,7 @@ _SECTIONS = {"grads": "gradients", "inputs": "argument-state", "state": "state"}
 _OF_CODE = tuple(
     f"raised {name} instead of nothing" for name in ("TypeError", "AttributeError", "NameError", "UnboundLocalError")
 )
-_IN_VAIN = ("is evaluated on both sides", "is taken for", "are evaluated")
+_IN_VAIN = ("is evaluated on both sides", "is taken for a tensor")
 
 
 def unnamed(observed: Iterable[str], fixes: Iterable[Fix], *, shared: bool = False) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     unlike,
 )
 from graphmend.transforms.legality.numbers.counterparts import WHOLE, Counterpart, Result, copied
-from graphmend.transforms.legality.numbers.said import numbers_beside
+from graphmend.transforms.legality.numbers.said import Beside
 from graphmend.transforms.legality.operations import numeric
 
 if TYPE_CHECKING:
@@ -207,13 +207,13 @@ class Meetings:
 
     def _copied(self, call: ast.Call, name: str, dtype: Hashable) -> Result | None:
         """What a function makes of the number that gives a tensor of it."""
-        of_any = not self.rewrites or any(self._beside(call.args[0]))
+        of_any = not self.rewrites or bool(self._beside(call.args[0]))
         return copied(call, name, dtype, only_read=self._is_only_read(call), of_any=of_any)
 
-    def _beside(self, node: ast.expr) -> Iterator[ast.expr]:
+    def _beside(self, node: ast.expr) -> list[ast.expr]:
         """The numbers that an expression may be still once the number that is followed is a tensor."""
         tensors = {*self.counterparts, *([self._start] if self._start is not None else [])}
-        return numbers_beside(self.facts, node, tensors, frozenset({self._named}))
+        return Beside(self.facts, tensors, self._named).of(node)
 
     def _is_only_read(self, node: ast.expr) -> bool:
         """Is a tensor given to a function that changes nothing in place, and to nothing else?"""

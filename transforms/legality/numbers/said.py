@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import bindings, reaching, stores
+from graphmend.transforms.code.bindings import bindings, reaching
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
@@ -99,52 +100,79 @@ def _looks_up(facts: FunctionFacts, call: ast.Call) -> bool:
     return not (_is_output(facts, call) or name.startswith(_RUNTIME))
 
 
-def always_one_of(
-    facts: FunctionFacts, node: ast.expr, tensors: Set[ast.expr], seen: frozenset[str] = frozenset()
-) -> bool:
-    """Is every number that an expression may be one of those that become tensors, or computed from them? Names in
-    `seen` are taken to be: each of their bindings is asked about.
+class Beside:
+    """Finds the numbers that an expression may be besides those that become `tensors`: constants, parameters, what is
+    not known. What is computed with a tensor is one. The name `given` is taken for a tensor.
     """
-    if node in tensors:
-        return True
-    match node:
-        case ast.Name(id=name):
-            bound = bindings(facts).get(name, [])
-            values = [one.value for one in bound if one.value is not None and not one.part]
-            known = bool(bound) and len(values) == stores(facts, name) == len(bound)
-            return name in seen or (known and all(always_one_of(facts, v, tensors, seen | {name}) for v in values))
-        case ast.BinOp(left=left, right=right):
-            return any(always_one_of(facts, side, tensors, seen) for side in (left, right))
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-            return always_one_of(facts, operand, tensors, seen)
-    return False
+
+    def __init__(self, facts: FunctionFacts, tensors: Set[ast.expr], given: str = "") -> None:
+        self._facts, self._tensors, self._given = facts, tensors, given
+        self._known: dict[ast.expr | str, list[ast.expr]] = {}
+        """Each expression and name is asked about once; where a way comes back to it, the others say what it is."""
+
+    def of(self, node: ast.expr) -> list[ast.expr]:
+        if node not in self._known:
+            self._known[node] = []
+            self._known[node] = self._found(node)
+        return self._known[node]
+
+    def _found(self, node: ast.expr) -> list[ast.expr]:
+        if node in self._tensors or isinstance(self._facts.value(node), Tensor):
+            return []
+        match node:
+            case ast.Name():
+                return self._of_name(node)
+            case ast.IfExp(body=one, orelse=other):
+                return [*self.of(one), *self.of(other)]
+            case ast.NamedExpr(value=value) | ast.UnaryOp(operand=value):
+                return self.of(value)
+            case ast.BinOp(left=left, right=right):
+                return self.of(left) and self.of(right)
+            case ast.Call(func=function, args=[_, *_] as args, keywords=[]):
+                name = qualified(self._facts, function) or ""
+                if name in _OF_NUMBERS or name.startswith("math."):
+                    return [found for argument in args for found in self.of(argument)]
+        return [node]
+
+    def _of_name(self, node: ast.Name) -> list[ast.expr]:
+        if node.id == self._given or any(not self.of(value) for value in added_before(self._facts, node)):
+            return []
+        if (bound := reaching(self._facts, node)) is not None:
+            return self.of(bound)
+        if node.id not in self._known:
+            self._known[node.id] = []
+            self._known[node.id] = self._of_all(node)
+        return self._known[node.id]
+
+    def _of_all(self, node: ast.Name) -> list[ast.expr]:
+        """What any binding of a name makes it."""
+        bound = bindings(self._facts).get(node.id, [])
+        values = [b.value for b in bound if b.value is not None and not (b.part and b.value not in self._tensors)]
+        if not bound or len(values) < len(bound) or node.id in parameters(self._facts.function):
+            return [node]
+        return [found for value in values for found in self.of(value)]
 
 
-def numbers_beside(
-    facts: FunctionFacts, node: ast.expr, tensors: Set[ast.expr], seen: frozenset[str]
-) -> Iterator[ast.expr]:
-    """The numbers that an expression may be besides those that become tensors; computed with one, it is a tensor. Names
-    in `seen` are taken to be tensors.
-    """
-    if node in tensors or isinstance(facts.value(node), Tensor):
-        return
-    match node:
-        case ast.Name(id=name):
-            bound = reaching(facts, node)
-            values = [b.value for b in bindings(facts).get(name, ()) if b.value is not None and not b.part]
-            for value in [bound] if bound is not None else values:
-                if name not in seen:
-                    yield from numbers_beside(facts, value, tensors, seen | {name})
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from numbers_beside(facts, body, tensors, seen)
-            yield from numbers_beside(facts, orelse, tensors, seen)
-        case ast.BinOp(left=left, right=right):
-            sides = [[*numbers_beside(facts, side, tensors, seen)] for side in (left, right)]
-            yield from sides[0] if all(sides) else ()
-        case ast.UnaryOp(operand=operand):
-            yield from numbers_beside(facts, operand, tensors, seen)
-        case _:
-            yield node
+#: builtins that give a number of their arguments, and a tensor of tensors as they are written then
+_OF_NUMBERS = frozenset(f"builtins.{name}" for name in ("abs", "float", "int", "max", "min", "round"))
+
+
+def added_before(facts: FunctionFacts, node: ast.Name) -> Iterator[ast.expr]:
+    """What is added to a name by statements that always run between its last binding and where it is read."""
+    child: ast.AST = node
+    for above in facts.ancestors(node):
+        for block in (getattr(above, part, ()) for part in ("body", "orelse", "finalbody")):
+            for statement in (
+                reversed(block[: block.index(child)]) if isinstance(block, list) and child in block else ()
+            ):
+                match statement:
+                    case ast.AugAssign(target=ast.Name(id=name), value=value) if name == node.id:
+                        yield value
+                    case _ if node.id in writes(statement):
+                        return
+        if above is facts.function:
+            return
+        child = above
 
 
 def text(facts: FunctionFacts, imports: Imports, form: Counterpart) -> str:

@@ -90,22 +90,9 @@ _OUTWARD = [
 ]
 _RUNTIME = "graphmend.runtime"
 #: functions whose work is not text for a reader
-NOT_OUTPUT = frozenset(
-    [
-        "isEnabledFor",
-        "getEffectiveLevel",
-        "hasHandlers",
-        "setLevel",
-        "addHandler",
-        "removeHandler",
-        "getChild",
-        "getLogger",
-        "basicConfig",
-        "simplefilter",
-        "filterwarnings",
-        "resetwarnings",
-    ]
-)
+_NOT_OUTPUT = frozenset("isEnabledFor getEffectiveLevel hasHandlers getChild getLogger".split())
+#: functions that decide what is written later
+SETTERS = frozenset("setLevel addHandler removeHandler basicConfig simplefilter filterwarnings resetwarnings".split())
 
 
 @asks("effects", "memory", "order", "context", "names", any_value=True, leaves_names=True)
@@ -115,7 +102,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if is_emitted(facts, call):
         return _with_logger(facts, call)
-    if isinstance(call.func, ast.Attribute) and call.func.attr in NOT_OUTPUT:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT | SETTERS:
         return None
     if reason := misplaced(facts, call):
         return refuse(NAME, reason)

@@ -31,8 +31,8 @@ from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.output.emit import (
     ATTRIBUTED,
-    NOT_OUTPUT,
     OUTPUT,
+    SETTERS,
     attributed,
     handled,
     is_emitted,
@@ -68,10 +68,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             "skip it while compiled (silences it there)",
             Difference("output", "nothing is written while compiled"),
         )
-        if isinstance(statement, ast.Expr) and (sets := _set_by(statement.value)) is not None:
-            difference = Difference(
-                "state", f"`{sets}` sets nothing while compiled, which what is written later may show"
-            )
+        if isinstance(statement, ast.Expr) and (setter := _setter(statement.value)) is not None:
+            difference = Difference("state", f"`{setter}` sets nothing while compiled: later output may differ")
     if finding.code == "GM206":
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
@@ -101,10 +99,10 @@ def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str 
     return ""
 
 
-def _set_by(call: ast.expr) -> str | None:
-    """The function that a call decides by what is written later, where it writes nothing itself."""
+def _setter(call: ast.expr) -> str | None:
+    """The function that is called, where it writes nothing and decides what is written later."""
     match call:
-        case ast.Call(func=ast.Attribute(attr=attr) as function) if attr in NOT_OUTPUT:
+        case ast.Call(func=ast.Attribute(attr=attr) as function) if attr in SETTERS:
             return ast.unparse(function)
     return None
 
