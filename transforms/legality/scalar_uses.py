@@ -274,7 +274,7 @@ class ScalarUses(HandedOn):
         elif name == "torch.arange" and self.rewrites and dtype_kind(dtype) == "int" and fills_slice(self.facts, call):
             self.asks.append(call)
             return
-        elif self.rewrites and (result := counterparts.ranged(name, call, node, dtype, self._whole)):
+        elif self.rewrites and (result := counterparts.ranged(name, call, node, dtype, self._is_whole)):
             self._becomes(call, result)
             return
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):

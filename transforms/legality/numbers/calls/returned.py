@@ -34,7 +34,7 @@ class Returned(Records):
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
 
-    def _whole(self, node: ast.expr) -> bool:
+    def _is_whole(self, node: ast.expr) -> bool:
         return number_type(self.facts, node) == "int"
 
     def _needs_tensor(self, node: ast.expr) -> None:
