@@ -1,5 +1,6 @@
 """Where a number is only said: written by an output call, or part of an exception's message. A tensor that stands for
-the number hands it out there, when the output happens or the exception is raised.
+the number hands it out there, when the output happens or the exception is raised. And whether a tensor stands there on
+every way (`Beside`), or what may stay a number.
 """
 
 from __future__ import annotations
