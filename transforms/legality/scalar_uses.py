@@ -22,7 +22,7 @@ from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
-from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
+from graphmend.transforms.legality.numbers.calls.read_elsewhere import ReadElsewhere
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.said import is_only_text, said
@@ -37,7 +37,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(HandedOn):
+class ScalarUses(ReadElsewhere):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -254,6 +254,8 @@ class ScalarUses(HandedOn):
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
         folder, _, last = name.rpartition(".")
+        if self._takes_number(name):
+            return
         if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
             bound = next((a for a in call.args if a is not node), None)
             of = number_type(self.facts, bound) if bound is not None and len(call.args) == 2 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator
 
 from graphmend.analysis.lattice.values import Container, Tensor
@@ -244,6 +245,11 @@ class Dictionaries(Lists):
         for node in self._reads(target):
             if not isinstance(self.facts.value(node), Tensor):
                 self._follow(node, dtype)
+        self._read_elsewhere(target, dtype)
+
+    @abstractmethod
+    def _read_elsewhere(self, target: ast.expr, dtype: Hashable) -> None:
+        """What other functions in sight do with a tensor in a place that outlives this one."""
 
     def _reads(self, target: ast.expr) -> Iterator[ast.expr]:
         """Where the function reads a place, by its text."""

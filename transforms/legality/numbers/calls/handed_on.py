@@ -45,7 +45,7 @@ class HandedOn(Returned):
             raise NeedsPythonNumberError(f"`{shortened(adds)}` in `{function.name}` may change the caller's tensor")
         uses = self._in(parameter.facts, dtype, rewrites=False)
         uses.callers = self.callers | {self.facts.function}
-        uses.returns_to = lambda of: self._follow(call, of)
+        uses.returns_to = lambda of, part: self._handed_back(call, of, part)
         uses.name(parameter.name)
         if left := [*uses.also, *uses.counterparts, *uses.asks]:
             raise NeedsPythonNumberError(f"`{shortened(left[0])}` in `{function.name}` needs a Python number")
@@ -54,6 +54,11 @@ class HandedOn(Returned):
         says = f"`{function.name}` is given a 0-d tensor for `{parameter.name}`"
         self.differences += [*uses.differences, Difference("type", says)]
         return True
+
+    def _handed_back(self, call: ast.Call, dtype: Hashable, part: ast.expr | None) -> None:
+        if part is not None:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` returns a Python number among others")
+        self._follow(call, dtype)
 
 
 def _adds_in_place(facts: FunctionFacts) -> ast.AugAssign | None:

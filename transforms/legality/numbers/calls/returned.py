@@ -29,10 +29,13 @@ class Returned(Records):
         super().__init__(facts, rewrites=rewrites)
         self.callers: frozenset[ast.AST] = frozenset()
         """The functions on the way from a `return`, this one included."""
-        self.returns_to: Callable[[Hashable], None] | None = None
-        """Follows what the function returns to the one call that is asked about; to all of them otherwise."""
+        self.returns_to: Callable[[Hashable, ast.expr | None], None] | None = None
+        """Follows what the function returns to the one call that is asked about, by its dtype and its place
+        in a tuple; to all calls otherwise."""
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
+        self._elsewhere: set[ast.expr] = set()
+        """What reads it in other functions, from where it was kept."""
 
     def _is_whole(self, node: ast.expr) -> bool:
         return number_type(self.facts, node) == "int"
@@ -69,9 +72,7 @@ class Returned(Records):
         if next(inner, self.facts.function) is not self.facts.function:
             raise NeedsPythonNumberError(f"`{shortened(statement)}` needs a Python number")
         if self.returns_to is not None:
-            if part is not None:
-                raise NeedsPythonNumberError(f"`{shortened(statement)}` returns a Python number among others")
-            self.returns_to(dtype)
+            self.returns_to(dtype, part)
             return
         calls = _calls(self.facts)
         around = self.callers | {self.facts.function}
