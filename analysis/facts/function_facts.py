@@ -66,6 +66,12 @@ class FunctionFacts:
         """Makes what is only made on first asking, while the texts are those that it is about."""
         _ = self.of_any_callers
 
+    @cached_property
+    def owner(self) -> ast.ClassDef | None:
+        """The class of the file that the function is a method of."""
+        classes = (n for n in nodes_in(self.source.tree) if isinstance(n, ast.ClassDef)) if self.source.tree else ()
+        return next((c for c in classes if self.function in c.body), None)
+
     def within(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionFacts:
         """The facts of another function of the file, from the same recording."""
         seen = (self._values, self._environments, self._gradients_off)

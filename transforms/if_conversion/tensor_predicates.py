@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, tensor_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
@@ -28,7 +28,14 @@ from graphmend.transforms.code.qualified_names import (
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.branch_statement import is_asked_as_it_is
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
-from graphmend.transforms.if_conversion.value_tests import depends, is_unknown_name, reads_guessed, split
+from graphmend.transforms.if_conversion.value_tests import (
+    compares_on_some_paths,
+    depends,
+    is_unknown_name,
+    on_some_paths,
+    reads_guessed,
+    split,
+)
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
@@ -197,9 +204,8 @@ class Predicates:
         if isinstance(value, Scalar) or not isinstance(value, Tensor):
             kept_ = kept(self.facts, node, self.imports)
             if kept_ is None:
-                if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
-                    self.differences.append(Difference("type", "where the test is a Python value it becomes a tensor"))
-                    text = f"{self.imports.name('torch.as_tensor')}({self.code.argument(node, replace)})"
+                if (tensor := tensor_in(value)) is not None and on_some_paths(value):
+                    text = self._as_tensor(self.code.argument(node, replace))
                     return text if tensor.dtype == "bool" and tensor.rank == 0 else self._single(f"{text} != 0")
                 if tensor is not None:
                     raise NotATensorError(f"`{ast.unparse(node)}` is a tensor on some paths only")
@@ -208,11 +214,18 @@ class Predicates:
             text = self.code.argument(node, {**replace, **kept_.replace})
             return text if kept_.boolean else f"{_operand(text)} != 0"
         text = self.code.argument(node, replace)
+        if isinstance(node, ast.Compare) and compares_on_some_paths(self.facts, node):
+            text = self._as_tensor(text)
         if value.dtype != "bool":
             text = f"{_operand(text)} != 0"
         if value.rank == 0 and reads_guessed(self.facts, node):
             return f"{_operand(text)}.reshape(())"
         return text if value.rank == 0 else self._single(text)
+
+    def _as_tensor(self, text: str) -> str:
+        """A Python value on some paths and a tensor on others as a tensor."""
+        self.differences.append(Difference("type", "where the test is a Python value it becomes a tensor"))
+        return f"{self.imports.name('torch.as_tensor')}({text})"
 
     def _single(self, text: str) -> str:
         """A tensor of an unknown shape as a 0-d one."""
@@ -255,7 +268,8 @@ class Predicates:
             name = self._name("middle")
             texts[1] = f"({name} := {texts[1]})"
             replace[right] = name
-        return f"{texts[0]} {_SIGNS[type(link.ops[0])]} {texts[1]}"
+        text = f"{texts[0]} {_SIGNS[type(link.ops[0])]} {texts[1]}"
+        return self._as_tensor(text) if compares_on_some_paths(self.facts, link) else text
 
     def _name(self, wanted: str) -> str:
         name = fresh(self.facts, wanted, self.taken)
@@ -379,14 +393,3 @@ def _operand(text: str) -> str:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-def _on_some_paths(value: Value) -> bool:
-    """Is a value a tensor or a Python bool or number, by the path?"""
-    numbers = ("bool", "int", "float")
-    return isinstance(value, Choice) and all(
-        (isinstance(o, Tensor) and not o.ndarray)
-        or (isinstance(o, Static) and o.type in (*numbers, None))
-        or (isinstance(o, Const) and type(o.value).__name__ in numbers)
-        for o in value.options
-    )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.lattice.values import Scalar, Static, Value, tensor_in
+from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.effects import effects
@@ -119,3 +119,20 @@ def reads_guessed(facts: FunctionFacts, node: ast.expr) -> bool:
     optional = [*positional[len(positional) - len(given.defaults) :], *given.kwonlyargs]
     guessed = {a.arg for a in optional if a.annotation is None}
     return any(isinstance(n, ast.Name) and n.id in guessed for n in nodes_in(node))
+
+
+def on_some_paths(value: Value) -> bool:
+    """Is a value a tensor or a Python bool or number, by the path?"""
+    numbers = ("bool", "int", "float")
+    return isinstance(value, Choice) and all(
+        (isinstance(o, Tensor) and not o.ndarray)
+        or (isinstance(o, Static) and o.type in (*numbers, None))
+        or (isinstance(o, Const) and type(o.value).__name__ in numbers)
+        for o in value.options
+    )
+
+
+def compares_on_some_paths(facts: FunctionFacts, node: ast.Compare) -> bool:
+    """Does a comparison ask Python values alone on some paths, and give a Python bool there?"""
+    sides = [facts.value(side) for side in (node.left, *node.comparators)]
+    return all(on_some_paths(side) or isinstance(side, Static) for side in sides)

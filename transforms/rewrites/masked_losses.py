@@ -151,7 +151,7 @@ def _construction(facts: FunctionFacts, layer: ast.expr) -> ast.expr | None:
         case ast.Attribute(value=ast.Name(id=of), attr=name):
             parameters = [*facts.function.args.posonlyargs, *facts.function.args.args]
             stored = _attributes(tree, name)
-            scope = _class_of(facts) if len(stored) == 1 and parameters and parameters[0].arg == of else None
+            scope = facts.owner if len(stored) == 1 and parameters and parameters[0].arg == of else None
         case _:
             return None
     for node in nodes_in(scope) if scope is not None else ():
@@ -167,12 +167,6 @@ def _construction(facts: FunctionFacts, layer: ast.expr) -> ast.expr | None:
         if isinstance(layer, ast.Attribute) and isinstance(target, ast.Attribute) and target.attr == name:
             return value if isinstance(target.value, ast.Name) and target.value.id == "self" else None
     return None
-
-
-def _class_of(facts: FunctionFacts) -> ast.ClassDef | None:
-    """The class whose method a function is."""
-    classes = [n for n in nodes_in(facts.source.tree) if isinstance(n, ast.ClassDef)] if facts.source.tree else []
-    return next((c for c in classes if facts.function in c.body), None)
 
 
 def _constructs(facts: FunctionFacts, tree: ast.Module, function: ast.expr, cls: str) -> bool:

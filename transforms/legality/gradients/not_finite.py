@@ -39,9 +39,7 @@ def trains(facts: FunctionFacts) -> bool:
     """Does a function most likely compute what a training step goes back through? A method does: of a module, of a
     loss. What a function of its own is called with may be anything.
     """
-    tree = facts.source.tree
-    classes = (node for node in nodes_in(tree) if isinstance(node, ast.ClassDef)) if tree is not None else ()
-    return any(facts.function in cls.body for cls in classes)
+    return facts.owner is not None
 
 
 class _Asked:

@@ -24,7 +24,7 @@ def called_method(facts: FunctionFacts, function: ast.expr) -> ast.FunctionDef |
 def _submodule(facts: FunctionFacts, function: ast.expr) -> ast.ClassDef | ast.FunctionDef | str | None:
     match function:
         case ast.Attribute(value=ast.Name(id="self"), attr=attr):
-            own = [s for s in getattr(_around(facts), "body", ()) if isinstance(s, ast.FunctionDef) and s.name == attr]
+            own = [s for s in getattr(facts.owner, "body", ()) if isinstance(s, ast.FunctionDef) and s.name == attr]
             if own:
                 return own[0] if len(own) == 1 and not own[0].decorator_list else None
             made = _made(facts, attr)
@@ -45,16 +45,10 @@ def _forward_of(definition: ast.ClassDef) -> ast.FunctionDef | None:
     return found[0] if len(found) == 1 and not found[0].decorator_list else None
 
 
-def _around(facts: FunctionFacts) -> ast.ClassDef | None:
-    """The class of the file whose method the function is."""
-    classes = (n for n in nodes_in(facts.source.tree) if isinstance(n, ast.ClassDef)) if facts.source.tree else ()
-    return next((c for c in classes if facts.function in c.body), None)
-
-
 def _made(facts: FunctionFacts, attribute: str) -> ast.expr | None:
     """What an attribute of the object is bound to, in one place."""
     found: list[ast.expr] = []
-    for node in nodes_in(_around(facts) or ast.Pass()):
+    for node in nodes_in(facts.owner or ast.Pass()):
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:

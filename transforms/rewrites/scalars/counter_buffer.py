@@ -61,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             pass
         case _:
             return None
-    owner = _class(facts)
+    owner = facts.owner
     first = _first_value(owner, name) if owner is not None else None
     if owner is None or first is None:
         return refuse(NAME, f"`self.{name}` is not known to get its first value in the module's own `__init__`")
@@ -105,13 +105,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         *kept.differences,
     ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)
-
-
-def _class(facts: FunctionFacts) -> ast.ClassDef | None:
-    """The class that the function is a method of."""
-    tree = facts.source.tree
-    classes = [n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)] if tree is not None else []
-    return next((c for c in classes if facts.function in c.body), None)
 
 
 def _is_module(facts: FunctionFacts, owner: ast.ClassDef, seen: frozenset[str] = frozenset()) -> bool:

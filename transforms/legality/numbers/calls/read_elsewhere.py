@@ -84,22 +84,34 @@ def _may_be_same(facts: FunctionFacts, one: ast.expr, within: FunctionFacts, oth
     if isinstance(within.value(other), Tensor):
         return False
     first, second = class_of(facts.value(one)), class_of(within.value(other))
-    if first is None or second is None:
-        return not (_is_self(facts, one) and _is_self(within, other)) or _class(facts) is _class(within)
-    return first in mro(second) or second in mro(first)
+    if first is not None and second is not None:
+        return first in mro(second) or second in mro(first)
+    if not (_is_self(facts, one) and _is_self(within, other)):
+        return True
+    families = _families(facts.source.tree)
+    return any({facts.owner, within.owner} <= family for family in families)
+
+
+def _families(tree: ast.AST | None) -> list[set[ast.ClassDef | None]]:
+    """For each class of a file it and its bases there, whose methods one object has."""
+    classes = {n.name: n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)} if tree is not None else {}
+    found: list[set[ast.ClassDef | None]] = []
+    for cls in classes.values():
+        family: set[ast.ClassDef | None] = set()
+        todo = [cls]
+        while todo:
+            if (one := todo.pop()) not in family:
+                family.add(one)
+                todo += [classes[b.id] for b in one.bases if isinstance(b, ast.Name) and b.id in classes]
+        found.append(family)
+    return found
 
 
 def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an expression the first parameter of a method?"""
     arguments = facts.function.args
     first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
-    return isinstance(node, ast.Name) and first is not None and node.id == first.arg and _class(facts) is not None
-
-
-def _class(facts: FunctionFacts) -> ast.ClassDef | None:
-    tree = facts.source.tree
-    classes = [n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)] if tree is not None else []
-    return next((c for c in classes if facts.function in c.body), None)
+    return isinstance(node, ast.Name) and first is not None and node.id == first.arg and facts.owner is not None
 
 
 def _may_be_entry(node: ast.expr, target: ast.expr) -> bool:
