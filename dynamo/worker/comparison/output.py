@@ -82,8 +82,25 @@ def _flush() -> None:
 _CACHED = type(functools.lru_cache(lambda: None))
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")
-_found: dict[str, tuple[int, list[Any]]] = {}
-"""Of a module of a package that is installed, how many names it had when it was looked through, and its caches."""
+
+
+class _Module:
+    """A module that may keep something, and its caches when it had so many names."""
+
+    def __init__(self, names: dict[str, Any], installed: bool) -> None:
+        self.names, self.installed = names, installed
+        self.known, self.caches = -1, []  # type: ignore[var-annotated]
+
+    def forget(self) -> None:
+        if self.known != len(self.names) or not self.installed:
+            self.caches = [value for value in list(self.names.values()) if isinstance(value, _CACHED)]
+            self.known = len(self.names)
+        for cache in self.caches:
+            cache.cache_clear()
+
+
+_modules: dict[int, list[_Module]] = {}
+"""Those that may keep something, by the number of all that there were."""
 
 
 def forget_cached() -> None:
@@ -94,17 +111,21 @@ def forget_cached() -> None:
     what is installed is looked through again only where it has more names than before.
     """
     re.purge()
+    if len(sys.modules) not in _modules:
+        _modules.clear()
+        _modules[len(sys.modules)] = _of_program()
+    for module in _modules[len(sys.modules)]:
+        module.forget()
+
+
+def _of_program() -> list[_Module]:
+    """The modules that are not torch's or Python's."""
+    found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if not file or name.partition(".")[0] in ("torch", "sympy", "_graphmend_worker"):
             continue
         is_installed = any(folder in file for folder in _PACKAGES)
-        if file.startswith(_LIBRARY) and not is_installed:
-            continue
-        names = vars(module)
-        known, caches = _found.get(name, (-1, []))
-        if not is_installed or known != len(names):
-            caches = [value for value in list(names.values()) if isinstance(value, _CACHED)]
-            _found[name] = len(names), caches
-        for cache in caches:
-            cache.cache_clear()
+        if is_installed or not file.startswith(_LIBRARY):
+            found.append(_Module(vars(module), is_installed))
+    return found

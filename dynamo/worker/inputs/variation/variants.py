@@ -136,9 +136,20 @@ def label(variant: Variant) -> str:
     }[kind]
 
 
+def _is_for_cpu() -> bool:
+    """Is torch built for no other device, and none added by another package?"""
+    built = any(getattr(torch._C, f"_has_{device}", True) for device in ("cuda", "mps", "xpu"))
+    return not built and not hasattr(torch, torch._C._get_privateuse1_backend_name())
+
+
 def seed(number: int) -> None:
     """Every generator that inputs and models are likely to draw from."""
-    torch.manual_seed(number)
+    if (
+        _is_for_cpu()
+    ):  # `torch.manual_seed` writes down the stack for each other device that is not there, a millisecond
+        torch.default_generator.manual_seed(number)
+    else:
+        torch.manual_seed(number)
     random.seed(number)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
