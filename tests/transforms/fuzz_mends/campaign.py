@@ -124,7 +124,7 @@ def _one(work: tuple[Plan, int]) -> Verdict:
 
 def judged_one_by_one(programs: Iterable[Program], offers: int) -> list[Verdict]:
     """The verdicts on programs, in this process."""
-    warm(compiling=False)
+    warm(compiling=True)  # torch's loops are compiled in plain Python, too (2.13)
     return [safely_judged(program, compiled=False, offers=offers) for program in programs]
 
 

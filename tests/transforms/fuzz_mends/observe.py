@@ -260,18 +260,31 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
 
 
 def loaded(text: str) -> types.ModuleType:
-    """The program as a module; `torch.compile` in it does nothing."""
-    real = torch.compile
+    """The program as a module; `torch.compile` in it does nothing while it is loaded."""
     module = types.ModuleType("program")
     module.__file__ = "program.py"
     sys.modules["program"] = module
-    torch.compile = lambda f=None, **_: f if f is not None else (lambda g: g)  # type: ignore[assignment]
     torch.default_generator.manual_seed(0)
-    try:
+    with _uncompiled():
         exec(compile(text.removeprefix("\ufeff"), "program.py", "exec"), module.__dict__)
+    return module
+
+
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """`torch.compile` does nothing where the program calls it; torch's loops call it in plain Python, too (2.13)."""
+    real = torch.compile
+
+    def compiled(model: Any = None, **options: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__") != "program":
+            return real(model, **options)
+        return model if model is not None else (lambda function: function)
+
+    torch.compile = compiled  # type: ignore[assignment]
+    try:
+        yield
     finally:
         torch.compile = real
-    return module
 
 
 def inputs(text: str) -> list[tuple[Any, ...]]:
@@ -298,7 +311,10 @@ def observed(text: str, given: str, names: tuple[str, ...], backend: str) -> lis
     are those of the module whose values are looked at.
     """
     module = loaded(text)
-    return _answers(module, torch.compile(module.case, backend=backend) if backend else module.case, given, names)
+    if backend:
+        return _answers(module, torch.compile(module.case, backend=backend), given, names)
+    with _uncompiled():
+        return _answers(module, module.case, given, names)
 
 
 class _Nudged(TorchDispatchMode):
