@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.program.instance_stores import assignments, registrations
+from graphmend.analysis.program.instance_stores import assignments, growths, registrations
 from graphmend.analysis.program.module_names import BoundNames, SwitchedNames
 from graphmend.analysis.syntax.function_source import ReleasedTree
 from graphmend.analysis.syntax.nodes import (
     FunctionNode,
     bound_names,
     dotted,
-    growth,
     is_stub,
     loop_variables,
     statements_of,
@@ -113,18 +112,11 @@ class FunctionInfo:
 
     @cached_property
     def grows(self) -> list[tuple[str, ast.expr, bool]]:
-        """`self.name.append(value)` and its like: name, value, and whether the value is a sequence of elements."""
-        found: list[tuple[str, ast.expr, bool]] = []
+        """`self.name.append(value)` and its like: name, value, and whether the value is a sequence of elements. What
+        `self` itself is made of, or grows by, has the name `ELEMENTS`."""
         if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
-            return found
-        me = self.parameters[0].arg
-        for statement in statements_of(self.node.body):
-            grown = growth(statement)
-            if grown is not None and isinstance(grown[0], ast.Attribute):
-                owner = grown[0].value
-                if isinstance(owner, ast.Name) and owner.id == me:
-                    found.append((grown[0].attr, grown[1], grown[2]))
-        return found
+            return []
+        return list(growths(self.node.body, self.parameters[0].arg))
 
     @cached_property
     def registers(self) -> list[tuple[str, str, ast.Call]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend.analysis.syntax.nodes import pattern, statements_of
+from graphmend.analysis.syntax.nodes import growth, pattern, statements_of
 
 _REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
 
@@ -32,6 +32,29 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return list(zip(target.elts, value.elts, strict=True))
     return [(target, value)]
+
+
+#: the name of what an object of a class of containers holds
+ELEMENTS = "[]"
+
+
+def growths(body: list[ast.stmt], me: str) -> Iterator[tuple[str, ast.expr, bool]]:
+    """What is added to `me.name`, or as `ELEMENTS` to `me` itself: name, value, and whether that may be a sequence."""
+    for statement in statements_of(body):
+        if (grown := growth(statement)) is not None:
+            match grown[0]:
+                case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner == me:
+                    yield name, grown[1], grown[2]
+                case ast.Name(id=owner) if owner == me:
+                    yield ELEMENTS, grown[1], grown[2]
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(of, called), args=args)):
+                match of, called, args:
+                    case ast.Call(func=ast.Name(id="super")), "__init__", _:
+                        for given in args:
+                            yield ELEMENTS, given.value if isinstance(given, ast.Starred) else given, True
+                    case ast.Name(id=owner), "add_module" | "register_module", [_, module] if owner == me:
+                        yield ELEMENTS, module, False
 
 
 def registrations(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.Call]]:

@@ -21,8 +21,9 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.attribute_flags import set_outside, switched
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Instance
+from graphmend.analysis.program.instance_stores import ELEMENTS
 from graphmend.analysis.resolution.annotations import annotated
-from graphmend.analysis.resolution.classes import find_method, mro
+from graphmend.analysis.resolution.classes import find_method, mro, outside_bases
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Valu
     if name in info.attribute_cache:
         return info.attribute_cache[name]
     info.attribute_cache[name] = UNKNOWN  # a definition in a circle
-    value = None
-    for cls in mro(info, session):
+    value = _elements(session, info) if name == ELEMENTS else None
+    for cls in mro(info, session) if name != ELEMENTS else ():
         value = _own_attribute(session, info, cls, name)
         if value is not None:
             break
@@ -97,6 +98,22 @@ def _grown(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str, val
         more = _assigned(session, info, method, expression)
         held.append(more.element if is_sequence and isinstance(more, Container) else more)
     return Container(value.kind, None, join_all(held), value.fields)
+
+
+#: the kind of what an object of a class that derives from one of these is
+_CONTAINERS = {"torch.nn.Sequential": "modules", "torch.nn.ModuleList": "modules", "torch.nn.ModuleDict": "dict"}
+
+
+def _elements(session: ProgramView, info: ClassInfo) -> Value | None:
+    """What an object of a class that derives from one of torch's containers holds: what its own code puts there."""
+    kinds = [_CONTAINERS[base] for base in outside_bases(session, info) if base in _CONTAINERS]
+    held: list[Value] = []
+    for cls in mro(info, session) if kinds else ():
+        for method, expression, may_be_sequence in cls.grown.get(ELEMENTS, ())[:4]:
+            more = _assigned(session, info, method, expression)
+            several = may_be_sequence and isinstance(more, Container) and more.kind != "modules"
+            held.append(more.element if several and isinstance(more, Container) else more)
+    return Container(kinds[0], of=join_all(held)) if held else None
 
 
 def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:

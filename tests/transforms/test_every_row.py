@@ -19,15 +19,26 @@ class Expert(nn.Module):
         self.norm = nn.Sequential(nn.LayerNorm(4), nn.GELU())
 
     def forward(self, x):
+        if x.dtype != self.up.weight.dtype and not isinstance(self.up, nn.Identity):
+            x = x.to(self.up.weight.dtype)
         x = self.norm(x)
         h = F.silu(self.gate(x)) * self.up(x)
         return self.down(h)
+
+
+class Named(nn.ModuleDict):
+    def __init__(self, n):
+        super().__init__()
+        for e in range(n):
+            self[f"expert_{e}"] = Expert()
 
 
 class Experts(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.ModuleList([Expert() for _ in range(5)])
+        self.named = Named(5)
+        self.dampen = 0.5
         self.router = nn.Linear(4, 5)
         self.register_buffer("seen", torch.zeros(5))
         self.register_buffer("total", torch.zeros((), dtype=torch.long))
@@ -102,6 +113,18 @@ FORMS = {
             self.total -= len(at)
         return out + self.seen.sum() + self.total
 """,
+    "named": """
+        for e in range(5):
+            at, rows = torch.where(mask[e])
+            y = self.named[f"expert_{e}"](x[rows]) * weights[rows, at, None]
+            if self.dampen > 0:
+                if self.training:
+                    y = y * 2
+                else:
+                    y *= 1 - self.dampen
+            out.index_add_(0, rows, y.to(x.dtype))
+        return out
+""",
     "any": """
         for e, layer in enumerate(self.layers):
             hit = best == e
@@ -150,6 +173,11 @@ REFUSED = {
     "elsewhere": "            out[rows] = x[rows] * len(rows)",
     "a number in the program's state": "            out[rows] = x[rows] * 2\n            self.count += len(rows)",
     "twice": "            rows, at = torch.where(chosen > e)\n            out[rows] += x[rows] * 2",
+    "changed by rows": "            y = x[rows] * 2\n            y *= x[rows]\n            out[rows] = y",
+    "changed where it was picked": "            y = x[rows]\n            if self.dampen > 0:\n"
+    "                y *= 2\n            out[rows] = y",
+    "a sum on one side": "            y = x[rows] * 2\n            if self.dampen > 0:\n"
+    "                y = y - y.sum(0)\n            out[rows] = y",
     "what lives on": "            y = x[rows]\n            out[rows] = y\n        out = out + y.sum()",
 }
 

@@ -31,6 +31,9 @@ from graphmend.analysis.lattice.values import (
     without_none,
 )
 from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.instance_stores import ELEMENTS
+from graphmend.analysis.resolution.classes import find_method
+from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.tensors import layers, operations
 from graphmend.analysis.tensors.marks import sliced
 
@@ -64,7 +67,8 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
     if isinstance(value, Scalar):
         return value.derived(None)
     if isinstance(value, Instance):
-        return call_method(w, value, "__getitem__", (index,), {}, node)
+        held = _held(w, value, "__getitem__")
+        return _element(held, index, node) if held else call_method(w, value, "__getitem__", (index,), {}, node)
     if isinstance(value, ExternalInstance) and not isinstance(index, Container):
         return layers.held(value.cls, "", node) or UNKNOWN
     if isinstance(value, ExternalName) and value.name in ("os.environ",):
@@ -170,4 +174,14 @@ def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
             return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)
         if value.info.methods.get("__getitem__") is not None:
             return call_method(w, value, "__getitem__", (INT,), {}, node)
+        held = _held(w, value, "__iter__")
+        return element_of(w, held, node) if held else UNKNOWN
     return UNKNOWN
+
+
+def _held(w: Walk, value: Instance, method: str) -> Container | None:
+    """What an object of a class that derives from one of torch's containers holds, where the method is torch's."""
+    if find_method(w.session, value.info, method) is not None:
+        return None
+    held = instance_attribute(w.session, value.info, ELEMENTS)
+    return held if isinstance(held, Container) else None

@@ -47,6 +47,40 @@ class Kinds(ABC):
         self.pure, self._flat = True, flat
         self.indexed = False
         """May a tensor be indexed by rows, as those that are not picked are no index out of range?"""
+        self.bound: dict[str, Kind] = {}
+        """What names were bound to by the statements so far."""
+        self._made: set[str] = set()
+        """Names of what was computed there, which nobody else sees."""
+
+    def binds(self, statement: ast.stmt) -> bool:
+        """Does a statement only bind names, or change what was made here, perhaps on one side of what is known without
+        the rows? What the names are bound to is found.
+        """
+        match statement:
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.bound[name] = self.kind(value)
+                self._made -= {name}
+                self._made |= {name} if isinstance(value, ast.BinOp) else set()
+                return True
+            case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self._made:
+                self.bound[name] = join(self.bound[name], self.kind(value))
+                return True
+            case ast.If(test=test, body=body, orelse=orelse) if self.kind(test) in ("const", "number"):
+                before, made = {**self.bound}, {*self._made}
+                then = self._all_bind(body)
+                taken, self.bound = self.bound, before
+                self._made, made = made, self._made
+                otherwise = self._all_bind(orelse)
+                self._made &= made
+                for name, kind in taken.items():
+                    self.bound[name] = join(kind, self.bound.get(name, kind))
+                return then and otherwise
+        return False
+
+    def _all_bind(self, statements: Sequence[ast.stmt]) -> bool:
+        return all(self.binds(statement) for statement in statements)
 
     @abstractmethod
     def leaf(self, node: ast.expr) -> Kind | None:
@@ -81,6 +115,8 @@ class Kinds(ABC):
                 return join(self.kind(left), self.kind(right))
             case ast.UnaryOp(operand=operand):
                 return self.kind(operand)
+            case ast.BoolOp(values=values):
+                return join(*(self.kind(v) for v in values))
             case ast.Compare(left=left, comparators=rights):
                 return join(*(self.kind(n) for n in (left, *rights)))
             case ast.Subscript(value=value, slice=index):
@@ -111,6 +147,8 @@ class Kinds(ABC):
                 return "const"
             return done.kind if not any(has_rows(k) or k == "other" for k in kinds[1:]) else "other"
         name = self.qualified(node.func)
+        if name == "builtins.isinstance":
+            return "const"
         if name is None:
             if not isinstance(node.func, ast.Attribute):
                 self.pure = False

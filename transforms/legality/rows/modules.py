@@ -152,37 +152,25 @@ class _Method(Kinds):
     def __init__(self, info: ClassInfo, module: ModuleInfo, depth: int) -> None:
         super().__init__()
         self._info, self._module, self._depth = info, module, depth
-        self._names: dict[str, Kind] = {}
-        self._made: set[str] = set()
-        """Names of what was computed here, which nobody else sees."""
 
     def of(self, method: ast.FunctionDef, given: Kind) -> Does:
         arguments = [*method.args.posonlyargs, *method.args.args]
         if len(arguments) < 2 or method.args.vararg or method.args.kwarg:
             return UNKNOWN_CALL
-        self._names = {a.arg: "const" for a in (*arguments, *method.args.kwonlyargs)}
-        self._names[arguments[1].arg] = given
+        self.bound = {a.arg: "const" for a in (*arguments, *method.args.kwonlyargs)}
+        self.bound[arguments[1].arg] = given
         returned: list[Kind] = []
         for statement in method.body:
-            match statement:
-                case ast.Expr(value=ast.Constant()) | ast.Pass():
-                    pass
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    self._names[name] = self.kind(value)
-                    self._made -= {name}
-                    self._made |= {name} if isinstance(value, ast.BinOp) else set()
-                case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self._made:
-                    self._names[name] = join(self._names[name], self.kind(value))
-                case ast.Return(value=ast.expr() as value):
-                    returned.append(self.kind(value))
-                case _:
-                    return UNKNOWN_CALL
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                returned.append(self.kind(statement.value))
+            elif not self.binds(statement):
+                return UNKNOWN_CALL
         return Does(self.pure, join(*returned) if len(returned) == 1 else "other")
 
     def leaf(self, node: ast.expr) -> Kind | None:
         match node:
             case ast.Name(id=name):
-                return self._names.get(name, "const")
+                return self.bound.get(name, "const")
             case ast.Attribute(value=ast.Name(id="self"), attr=attr) if self._has(attr):
                 self.pure = False  # a property, or a method that is handed on
                 return "other"

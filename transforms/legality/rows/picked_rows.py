@@ -28,20 +28,24 @@ ALL_ROWS = (
 
 
 class PickedRows(Kinds):
-    """The expressions of a function in which some `picks` stand for picked rows. Names in `rows` are such, too."""
+    """The expressions of a function in which some `picks` stand for picked rows. Names in `bound` are such, too."""
 
     def __init__(self, facts: FunctionFacts, picks: Collected[ast.expr], *, flat: bool) -> None:
         """`flat`: the rows are picked along one dimension, the first of what they are picked from."""
         super().__init__(flat=flat)
         self._facts, self._picks = facts, picks
-        self.rows: dict[str, Kind] = {}
+
+    @property
+    def rows(self) -> set[str]:
+        """The names of what has a row for each that is picked."""
+        return {name for name, kind in self.bound.items() if has_rows(kind)}
 
     def leaf(self, node: ast.expr) -> Kind | None:
         facts, value = self._facts, self._facts.value(node)
         if node in self._picks:
             return "rows" if isinstance(value, Tensor) and (value.rank or 0) >= 2 else "line"
-        if isinstance(node, ast.Name) and node.id in self.rows:
-            return self.rows[node.id]
+        if isinstance(node, ast.Name) and node.id in self.bound:
+            return self.bound[node.id]
         if number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0):
             return "number" if not self._has_picks(node) else None
         if isinstance(node, ast.Name):

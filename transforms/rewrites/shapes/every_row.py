@@ -157,7 +157,7 @@ class _Region:
 
     def _take_rest(self, rest: list[ast.stmt]) -> None:
         """Statements behind the last use of the positions may use what was computed of the rows."""
-        while rest and any(reads(s) & {*self._kinds.rows} for s in rest):
+        while rest and any(reads(s) & self._kinds.rows for s in rest):
             self._one(rest[0])
             self.old.append(rest[0])
             rest = rest[1:]
@@ -172,8 +172,8 @@ class _Region:
         facts, names = self._facts, {*self._positions.names}
         if self._under is not None:
             self._under.append(statement)
-            self._kept_under += [] if reads(statement) & (names | {*self._kinds.rows}) else [statement]
-        if not reads(statement) & (names | {*self._kinds.rows}):
+            self._kept_under += [] if reads(statement) & (names | self._kinds.rows) else [statement]
+        if not reads(statement) & (names | self._kinds.rows):
             self._parts.append(statement)
             return
         match statement:
@@ -203,8 +203,8 @@ class _Region:
             ) if at in names and constant(dim) == 0:
                 self._added(statement, out, at, value, f"{name} = {{out}} + ")
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in names:
-                kind = self._row_by_row(value)
-                self._kinds.rows[name] = kind  # type: ignore[assignment]
+                self._row_by_row(value)
+                self._kinds.binds(statement)
                 self._parts.append((statement, f"{name} = {self._code.line(value, self._picks)}\n"))
             case ast.AugAssign(target=ast.Subscript(value=out, slice=ast.Name(id=at)), op=ast.Add(), value=value) if (
                 at in names
@@ -222,17 +222,30 @@ class _Region:
                 at in names and len(names) == 1
             ):
                 self._stored(statement, out, value)
+            case ast.If() | ast.AugAssign(target=ast.Name()) if not reads(statement) & names:
+                self._as_it_stands(statement)
             case _:
                 raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` does more with the rows")
 
-    def _row_by_row(self, value: ast.expr) -> str:
-        """Checks a value that is computed of rows, and lifts what it picks; its kind."""
+    def _as_it_stands(self, statement: ast.stmt) -> None:
+        """Checks what goes on with rows, on one side of what is known while tracing perhaps. What is changed in place
+        has the shape of before, and what changes it no rows of its own.
+        """
+        inside = [n for n in nodes_in(statement) if isinstance(n, (ast.Assign, ast.AugAssign))]
+        changes = [n.value for n in inside if isinstance(n, ast.AugAssign)]
+        bound = self._kinds.binds(statement) and self._kinds.pure
+        if not bound or any(reads(value) & self._kinds.rows for value in changes):
+            raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` does more with the rows")
+        self._values += [n.value for n in inside]
+        self._parts.append(statement)
+
+    def _row_by_row(self, value: ast.expr) -> None:
+        """Checks a value that is computed of rows, and lifts what it picks."""
         self._lift(value)
         kind = self._kinds.kind(value)
         if not (has_rows(kind) and self._kinds.pure):
             raise NotByRowsError(f"`{ast.unparse(value)}` is not known to be computed row by row")
         self._values.append(value)
-        return kind
 
     def _added(self, statement: ast.stmt, out: ast.expr, at: str, value: ast.expr, bound: str = "") -> None:
         self._row_by_row(value)
@@ -300,12 +313,12 @@ class _Region:
         """Finds what a value picks by the positions."""
         names = {*self._positions.names}
         for node in nodes_in(value):
-            if (call := _flattened(node)) is not None and not reads(call.args[1]) & (names | {*self._kinds.rows}):
+            if (call := _flattened(node)) is not None and not reads(call.args[1]) & (names | self._kinds.rows):
                 self._flattened[call.func.value] = call  # type: ignore[attr-defined]
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and reads(node.slice) & names:
                 if not is_tensor(self._facts, node.value):
                     raise NotByRowsError(f"`{ast.unparse(node.value)}` is not known to be a tensor")
-                if reads(node.value) & (names | {*self._kinds.rows}):
+                if reads(node.value) & (names | self._kinds.rows):
                     raise NotByRowsError(f"`{ast.unparse(node)}` picks from what was picked")
                 self._picks[self._flattened.get(node, node)] = self._picked(node)
             elif (
@@ -314,7 +327,7 @@ class _Region:
                 and isinstance(found.by, ast.Name)
                 and len(names) == 1
                 and found.by.id in names
-                and not reads(found.tensor) & (names | {*self._kinds.rows})
+                and not reads(found.tensor) & (names | self._kinds.rows)
             ):
                 self._picks[node] = self._code.operand(found.tensor)
         inside = {n for pick in self._picks for n in nodes_in(pick)}

@@ -180,7 +180,7 @@ class _Flow:
             return None
         each = one_by_one(facts, value, {*leaves, *inner})
         rows = PickedRows(facts, {*picks}, flat=is_line(facts, self.mask))
-        rows.rows, rows.indexed = dict(self._live), True
+        rows.bound, rows.indexed = dict(self._live), True
         kind = self._kind(value) if each else rows.kind(value)
         if not each and (inner or not has_rows(kind) or not rows.pure):
             return None
