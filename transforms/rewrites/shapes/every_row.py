@@ -12,10 +12,9 @@ After:
 
 Legal when:
     the positions of a mask of one or two dimensions only pick rows, what is computed of these is computed row by row
-    (by linear layers, by each element, along the last dimension, by modules whose code does no more), also on one side of
-    what is known while tracing (`if self.training:`), and is added or stored at the same positions. A row that two places
-    name is added twice, or the positions come from `topk`. A question whether there are any positions goes; their number
-    may be added to a tensor.
+    (by linear layers, by each element, along the last dimension, by modules whose code does no more), also on a side of
+    what is known while tracing, and is added or stored at the same positions. A row that two places name is added
+    twice, or the positions come from `topk`. A question whether there are any goes; their number may be added.
 
 Differs in:
     all rows are computed, and those that the mask does not hold for thrown away; their NaN derivatives may reach
