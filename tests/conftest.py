@@ -86,9 +86,10 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, R
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
-    if (guards := sys.modules.get("torch._dynamo.guards")) is not None:
-        # behind each compilation torch 2.13 times them for a log, which takes half of the time of a small one
-        vars(guards)["profile_guard_manager"] = lambda *_: 0.0
+    if "torch._dynamo.guards" in sys.modules:
+        from graphmend.dynamo.worker.runs.warmup import leave_guards_untimed
+
+        leave_guards_untimed()
 
 
 @pytest.fixture(autouse=True)

@@ -98,6 +98,7 @@ def _serve(request: dict[str, Any], answers: int) -> None:
 def main() -> None:
     import torch
 
+    import_module("graphmend.dynamo.worker.runs.warmup").leave_guards_untimed()
     answers = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)

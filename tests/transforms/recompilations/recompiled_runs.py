@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import gc
 import math
 import multiprocessing
 import os
@@ -186,18 +187,50 @@ def runs(texts: Iterable[str]) -> list[dict[str, Any]]:
     import torch._dynamo.convert_frame
     import torch._inductor.compile_fx
 
+    from graphmend.dynamo.worker.runs.warmup import leave_guards_untimed
+
     torch._inductor.compile_fx.compile_fx = lambda graph, inputs, **_: graph  # type: ignore[assignment]
+    leave_guards_untimed()
+    _warm()
+    gc.freeze()  # a fork whose collector touches everything copies all pages of the process
+    try:
+        return [_run_in_fork(text) for text in texts]
+    finally:
+        gc.unfreeze()
+
+
+@functools.cache
+def _warm() -> None:
+    """What TorchDynamo imports and fills while it compiles, and compiles anew, is there before the first fork."""
+    import torch
+
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+            self.steps = 0
+
+        def forward(self, x: Any, scale: float = 1.0) -> Any:
+            self.steps += 1
+            return self.linear(x) * scale * self.steps
+
+    layer = torch.compile(Layer(), backend="eager")
+    with torch.no_grad():  # autograd's threads would not survive a fork
+        for rows in (2, 3, 4):
+            layer(torch.ones(rows, 2), float(rows))
+    torch._dynamo.reset()
+
+
+def _run_in_fork(text: str) -> dict[str, Any]:
     fork = multiprocessing.get_context("fork")
-    results = []
-    for text in texts:
-        here, there = fork.Pipe()
-        process = fork.Process(target=_child, args=(text, there))
-        process.start()
-        there.close()
-        try:
-            results.append(here.recv() if here.poll(SECONDS) else {"error": "no answer in time"})
-        except EOFError:
-            results.append({"error": "died"})
-        process.kill()
-        process.join()
-    return results
+    here, there = fork.Pipe()
+    process = fork.Process(target=_child, args=(text, there))
+    process.start()
+    there.close()
+    try:
+        answer: dict[str, Any] = here.recv() if here.poll(SECONDS) else {"error": "no answer in time"}
+    except EOFError:
+        answer = {"error": "died"}
+    process.kill()
+    process.join()
+    return answer
