@@ -7,6 +7,7 @@ runs and compares. What the original does differently when compiled already is n
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import types
 from collections import Counter
@@ -60,8 +61,9 @@ def _files_of_any_size() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@functools.lru_cache(maxsize=1)
 def kept(folder: str, target: str) -> dict[str, Any] | None:
-    """What the first process kept; None where it did not get so far."""
+    """What the first process kept; None where it did not get so far. It is only read, as several ask for it."""
     path = file_for(folder, target)
     return torch.load(path, weights_only=True) if os.path.exists(path) else None
 

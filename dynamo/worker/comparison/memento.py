@@ -109,7 +109,7 @@ class Memento:
             self._undo.append(lambda: replace_mapping(kept, names))
         if isinstance(value, torch.nn.Module):
             for name, group in names.items():
-                if isinstance(group, (dict, set)) and (name in reach._OWN or reach._HOOKS.search(name)):
+                if isinstance(group, (dict, set)) and reach.is_own(name):
                     self._group(group)
 
     def _group(self, group: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import re
 import types
@@ -46,6 +47,12 @@ _NAMELESS: Any = object.__repr__
 """Says nothing of an object but its class."""
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 _OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", "_compiled_call_impl"}
+
+
+@functools.lru_cache(maxsize=1024)
+def is_own(name: str) -> bool:
+    """Is an attribute of a module one of torch's tables: of parts, of hooks?"""
+    return name in _OWN or _HOOKS.search(name) is not None
 
 
 def lasting(text: str) -> str:
@@ -157,7 +164,7 @@ def _of_module(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
         for name, item in list(group.items()):
             yield f".{name}", item
     for name, item in sorted(module.__dict__.items()):
-        if name not in _OWN and not _HOOKS.search(name):
+        if not is_own(name):
             yield f".{name}", item
 
 
