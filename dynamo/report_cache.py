@@ -27,15 +27,15 @@ class Store:
         paths = {request.path}
         for target in answer["result"].get("targets", ()):
             paths.update(target.get("executed", ()), target.get("traced", ()))
-        texts = {path: _text_digest(path, request.texts) for path in sorted(paths)}
-        self._cache.store(_name(request), _stamp(request, torch), {"texts": texts, "answer": dict(answer)})
+        texts = {path: text_digest(path, request.texts) for path in sorted(paths)}
+        self._cache.store(_name(request), stamp(request, torch), {"texts": texts, "answer": dict(answer)})
 
     def find(self, request: Request, torch: object) -> Mapping[str, Any] | None:
         """The answer to the same request on the same texts; None where there is none."""
-        entry = self._cache.load(_name(request), _stamp(request, torch))
+        entry = self._cache.load(_name(request), stamp(request, torch))
         if not isinstance(entry, dict):
             return None
-        same = all(_text_digest(path, request.texts) == known for path, known in entry["texts"].items())
+        same = all(text_digest(path, request.texts) == known for path, known in entry["texts"].items())
         return dict(entry["answer"]) if same else None
 
 
@@ -44,13 +44,14 @@ def _name(request: Request) -> str:
     return digest(request.path, request.interpreter, request.device, *request.names, "declared", *declared)
 
 
-def _stamp(request: Request, torch: object) -> str:
+def stamp(request: Request, torch: object) -> str:
     """What a report depends on besides the texts: what made it, and what the checked code may import."""
     asked = interpreter.at(Path(request.interpreter))
     return digest(own_stamp(), str(torch), packages_stamp(asked) if asked is not None else "")
 
 
-def _text_digest(path: str, texts: Mapping[str, str]) -> str:
+def text_digest(path: str, texts: Mapping[str, str]) -> str:
+    """A digest of the text of a file, or of the unsaved one; "" where there is none."""
     text = texts.get(path)
     if text is None:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from graphmend.dynamo.kept_run import KeptRun
 from graphmend.dynamo.report import Report, Usage, report
 from graphmend.dynamo.report_cache import Store
 from graphmend.dynamo.requests import Request
@@ -37,6 +38,7 @@ class Service:
         self._busy: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Future[None]] = set()
+        self._last: KeptRun | None = None
 
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
         """Runs a check. Cancelling the task ends the check's processes at once."""
@@ -51,16 +53,46 @@ class Service:
         where there are none.
         """
         tell = on_progress or _silent
-        with tempfile.TemporaryDirectory(prefix="graphmend-") as folder:
-            before = await self._checked(request, tell, keep=folder, unproven=request.confined or request.unproven)
+        run = self._take(request) or await self._run(request, tell)
+        try:
+            before = run.report
             mended = mend(before) if before.problem is None else None
             if mended is None or mended.mended is None:
                 return before
             tell("checking the mended text")
-            walls = {"confined": folder} if mended.confined else {}
             texts = replace(mended, texts={**mended.texts, **mended.mended}, mended=None)
-            after = await self._checked(texts, tell, compare=folder, **walls)
+            with tempfile.TemporaryDirectory(prefix="graphmend-") as writable:
+                walls = {"confined": writable} if mended.confined else {}
+                after = await self._checked(texts, tell, compare=run.folder.name, **walls)
             return replace(before, after=replace(after, named=mended.named))
+        finally:
+            self._keep(run)
+
+    def _take(self, request: Request) -> KeptRun | None:
+        """The last run, where it is of the same request; it is nobody else's then."""
+        run, self._last = self._last, None
+        if run is not None and not run.is_of(request, torch_stamp(request.interpreter)):
+            run.folder.cleanup()
+            return None
+        return run
+
+    async def _run(self, request: Request, tell: Progress) -> KeptRun:
+        folder = tempfile.TemporaryDirectory(prefix="graphmend-")
+        try:
+            report = await self._checked(request, tell, keep=folder.name, unproven=_is_of_a_model(request))
+        except BaseException:
+            folder.cleanup()
+            raise
+        return KeptRun.of(request, torch_stamp(request.interpreter), report, folder)
+
+    def _keep(self, run: KeptRun | None) -> None:
+        """Keeps a run for the next text where more of them are likely, and gives up the one before."""
+        if self._last is not None:
+            self._last.folder.cleanup()
+        self._last = run
+        if run is not None and (run.report.problem is not None or not _is_of_a_model(run.request)):
+            self._last = None
+            run.folder.cleanup()
 
     def recall(self, request: Request) -> Report | None:
         """The report of an earlier check of the same texts, made in this or another process; None where there is
@@ -82,6 +114,7 @@ class Service:
         """Ends every worker and check."""
         for timer in self._timers.values():
             timer.cancel()
+        self._keep(None)
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*self._closing, *(worker.close() for worker in workers))
 
@@ -140,8 +173,14 @@ class Service:
     def _idle(self, key: str) -> None:
         worker = None if self._busy.get(key) else self._workers.pop(key, None)
         if worker is not None:
+            self._keep(None)
             self._closing.add(task := asyncio.ensure_future(worker.close()))
             task.add_done_callback(self._closing.discard)
+
+
+def _is_of_a_model(request: Request) -> bool:
+    """Is the text that is compared none that rules have made?"""
+    return request.confined or request.unproven
 
 
 def _report(request: Request, answer: Mapping[str, Any]) -> Report:

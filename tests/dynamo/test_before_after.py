@@ -179,3 +179,26 @@ except OSError:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("refused\n", 0), done.stderr
+
+
+def test_the_next_answer_of_a_model_is_compared_with_the_same_run(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write(BEFORE)
+    stages: list[str] = []
+
+    def judged(after: str) -> list[str]:
+        stages.clear()
+        text = "import torch\nfrom torch import nn\n" + after
+        request = Request(str(path), interpreter=sys.executable, mended={str(path): text}, unproven=True, timeout=30.0)
+        report = checks.wait(checks.service.check(request, stages.append))
+        assert report.breaks
+        (target,) = report.after.targets
+        assert target.comparison is not None, target.problem
+        return list(target.comparison.differences)
+
+    assert not judged(BEFORE.replace(*WHERE))
+    assert stages.count("compiling Net") == 2
+    assert judged(BEFORE.replace("x * 2", "x * 3"))
+    assert stages.count("compiling Net") == 1
+    path.write_text(path.read_text(encoding="utf-8").replace("x * 2", "x * 3"), encoding="utf-8")
+    assert not judged(BEFORE.replace("x * 2", "x * 3"))
+    assert stages.count("compiling Net") == 2

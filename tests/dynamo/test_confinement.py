@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +32,7 @@ ATTEMPTS = {
     "remove": "import os; os.remove(__file__)",
     "rename": "import os; os.rename(__file__, OUTSIDE)",
     "folder": "import os; os.mkdir(OUTSIDE)",
+    "what it is compared with": "import glob; [open(kept, 'ab') for kept in glob.glob(KEPT)]",
     "link": "import os; os.symlink(__file__, OUTSIDE)",
     "mode": "import os; os.chmod(__file__, 0)",
     "truncate": "import os; os.truncate(__file__, 0)",
@@ -44,7 +47,8 @@ def test_what_reaches_out_is_stopped(checks: Checks, write: Callable[..., Path],
     path = write(BEFORE)
     before = path.read_text(encoding="utf-8")
     outside = tmp_path / "outside"
-    attempt = f"OUTSIDE = {str(outside)!r}\ntry:\n    " + "\n    ".join(ATTEMPTS[name].split("; "))
+    kept = os.path.join(tempfile.gettempdir(), "graphmend-*", "*")
+    attempt = f"OUTSIDE, KEPT = {str(outside)!r}, {kept!r}\ntry:\n    " + "\n    ".join(ATTEMPTS[name].split("; "))
     text = f"{before}{attempt}\nexcept PermissionError:\n    pass\nelse:\n    raise SystemExit('it reached out')\n"
     report = checks(path, mended={str(path): text}, confined=True)
     assert report.after is not None
