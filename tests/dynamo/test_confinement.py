@@ -59,8 +59,9 @@ def test_what_reaches_out_is_stopped(checks: Checks, write: Callable[..., Path],
     before = path.read_text(encoding="utf-8")
     outside = tmp_path / "outside"
     kept = os.path.join(tempfile.gettempdir(), "graphmend-*", "*")
-    attempt = f"OUTSIDE, KEPT = {str(outside)!r}, {kept!r}\ntry:\n    " + "\n    ".join(ATTEMPTS[name].split("; "))
-    text = f"{before}{HELPERS}{attempt}\nexcept PermissionError:\n    pass\nelse:\n    raise SystemExit('it reached out')\n"
+    attempt = f"{HELPERS}OUTSIDE, KEPT = {str(outside)!r}, {kept!r}\ntry:\n    "
+    attempt += "\n    ".join(ATTEMPTS[name].split("; "))
+    text = f"{before}{attempt}\nexcept PermissionError:\n    pass\nelse:\n    raise SystemExit('it reached out')\n"
     report = checks(path, mended={str(path): text}, confined=True)
     assert report.after is not None
     assert report.after.problem is None, report.after.problem
