@@ -1,5 +1,5 @@
-"""Reports that outlive the process: kept by what was asked, good while every file that took part still has the same
-text.
+"""What checks gave, used again while every file that took part still has the same text: reports that outlive the
+process, kept by what was asked, and the run that further texts are compared with.
 
 Reads and writes the user's cache folder. A report on another device is another entry; one of another torch, of other
 packages or of another GraphMend is out of date.
@@ -7,10 +7,13 @@ packages or of another GraphMend is out of date.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, cache_folder, digest, own_stamp, packages_stamp
@@ -27,16 +30,41 @@ class Store:
         paths = {request.path}
         for target in answer["result"].get("targets", ()):
             paths.update(target.get("executed", ()), target.get("traced", ()))
-        texts = {path: text_digest(path, request.texts) for path in sorted(paths)}
-        self._cache.store(_name(request), stamp(request, torch), {"texts": texts, "answer": dict(answer)})
+        texts = {path: _text_digest(path, request.texts) for path in sorted(paths)}
+        self._cache.store(_name(request), _stamp(request, torch), {"texts": texts, "answer": dict(answer)})
 
     def find(self, request: Request, torch: object) -> Mapping[str, Any] | None:
         """The answer to the same request on the same texts; None where there is none."""
-        entry = self._cache.load(_name(request), stamp(request, torch))
+        entry = self._cache.load(_name(request), _stamp(request, torch))
         if not isinstance(entry, dict):
             return None
-        same = all(text_digest(path, request.texts) == known for path, known in entry["texts"].items())
+        same = all(_text_digest(path, request.texts) == known for path, known in entry["texts"].items())
         return dict(entry["answer"]) if same else None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A check, and the folder that holds what it computed: several answers of a model are compared with it."""
+
+    request: Request
+    stamp: str
+    texts: Mapping[str, str]
+    """Digests of the texts that took part, by path."""
+    report: Report
+    folder: tempfile.TemporaryDirectory[str]
+
+    @classmethod
+    def of(cls, request: Request, torch: object, report: Report, folder: tempfile.TemporaryDirectory[str]) -> KeptRun:
+        paths = {request.path}.union(
+            *(lines for target in report.targets for lines in (target.executed, target.traced))
+        )
+        texts = {path: _text_digest(path, request.texts) for path in paths}
+        return cls(request, _stamp(request, torch), texts, report, folder)
+
+    def is_of(self, request: Request, torch: object) -> bool:
+        """Would the same check of the same texts be made again?"""
+        same = self.request == request and self.stamp == _stamp(request, torch)
+        return same and all(_text_digest(path, request.texts) == known for path, known in self.texts.items())
 
 
 def _name(request: Request) -> str:
@@ -44,13 +72,13 @@ def _name(request: Request) -> str:
     return digest(request.path, request.interpreter, request.device, *request.names, "declared", *declared)
 
 
-def stamp(request: Request, torch: object) -> str:
+def _stamp(request: Request, torch: object) -> str:
     """What a report depends on besides the texts: what made it, and what the checked code may import."""
     asked = interpreter.at(Path(request.interpreter))
     return digest(own_stamp(), str(torch), packages_stamp(asked) if asked is not None else "")
 
 
-def text_digest(path: str, texts: Mapping[str, str]) -> str:
+def _text_digest(path: str, texts: Mapping[str, str]) -> str:
     """A digest of the text of a file, or of the unsaved one; "" where there is none."""
     text = texts.get(path)
     if text is None:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from graphmend.dynamo.kept_run import KeptRun
 from graphmend.dynamo.report import Report, Usage, report
-from graphmend.dynamo.report_cache import Store
+from graphmend.dynamo.report_cache import KeptRun, Store
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, WorkerDied, WorkerProcess, torch_stamp
 

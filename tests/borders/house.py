@@ -105,7 +105,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "report verdict",
         "torch_logs",
         "worker_process report_cache merge watched_command mend_verdict",
-        "kept_run",
         "service",
         "worker",
     ),
