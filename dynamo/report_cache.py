@@ -7,6 +7,8 @@ packages or of another GraphMend is out of date.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphmend.dynamo.report import Report
-from graphmend.dynamo.requests import Request
+from graphmend.dynamo.requests import Request, package_root
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, cache_folder, digest, own_stamp, packages_stamp
 
@@ -47,24 +49,41 @@ class KeptRun:
     """A check, and the folder that holds what it computed: several answers of a model are compared with it."""
 
     request: Request
-    stamp: str
-    texts: Mapping[str, str]
-    """Digests of the texts that took part, by path."""
+    surroundings: str | None
+    """What it may depend on besides the request, as it was in front of the run; None where that is not known."""
     report: Report
     folder: tempfile.TemporaryDirectory[str]
 
-    @classmethod
-    def of(cls, request: Request, torch: object, report: Report, folder: tempfile.TemporaryDirectory[str]) -> KeptRun:
-        paths = {request.path}.union(
-            *(lines for target in report.targets for lines in (target.executed, target.traced))
-        )
-        texts = {path: _text_digest(path, request.texts) for path in paths}
-        return cls(request, _stamp(request, torch), texts, report, folder)
-
     def is_of(self, request: Request, torch: object) -> bool:
-        """Would the same check of the same texts be made again?"""
-        same = self.request == request and self.stamp == _stamp(request, torch)
-        return same and all(_text_digest(path, request.texts) == known for path, known in self.texts.items())
+        """Would the same check be made again, with the same torch, the same packages and the same files around?"""
+        same = self.request == request and self.surroundings is not None
+        return same and self.surroundings == surroundings(request, torch)
+
+
+def surroundings(request: Request, torch: object) -> str | None:
+    """What a check may depend on besides its request: torch, packages, and the files of the project, of any kind, by
+    their sizes and times. None where these are too many.
+    """
+    folders = {
+        package_root(request.path),
+        *request.roots,
+        request.cwd or os.path.dirname(os.path.abspath(request.path)),
+    }
+    seen: list[str] = []
+    for folder in sorted(folders):
+        for place, inner, names in os.walk(folder):
+            inner[:] = [name for name in inner if not name.startswith(".") and name != "__pycache__"]
+            for path in (os.path.join(place, name) for name in names):
+                with contextlib.suppress(OSError):
+                    about = os.stat(path)
+                    seen.append(f"{path}\0{about.st_size}\0{about.st_mtime_ns}")
+            if len(seen) > _MOST_FILES:
+                return None
+    return digest(_stamp(request, torch), *sorted(seen))
+
+
+#: files of a project whose times are looked at, some milliseconds
+_MOST_FILES = 5000
 
 
 def _name(request: Request) -> str:

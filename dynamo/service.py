@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphmend.dynamo.report import Report, Usage, report
-from graphmend.dynamo.report_cache import KeptRun, Store
+from graphmend.dynamo.report_cache import KeptRun, Store, surroundings
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, WorkerDied, WorkerProcess, torch_stamp
 
@@ -38,6 +38,7 @@ class Service:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Future[None]] = set()
         self._last: KeptRun | None = None
+        self._closed = False
 
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
         """Runs a check. Cancelling the task ends the check's processes at once."""
@@ -78,18 +79,19 @@ class Service:
     async def _run(self, request: Request, tell: Progress) -> KeptRun:
         folder = tempfile.TemporaryDirectory(prefix="graphmend-")
         try:
+            around = surroundings(request, torch_stamp(request.interpreter)) if _is_of_a_model(request) else None
             report = await self._checked(request, tell, keep=folder.name, unproven=_is_of_a_model(request))
         except BaseException:
             folder.cleanup()
             raise
-        return KeptRun.of(request, torch_stamp(request.interpreter), report, folder)
+        return KeptRun(request, around, report, folder)
 
     def _keep(self, run: KeptRun | None) -> None:
         """Keeps a run for the next text where more of them are likely, and gives up the one before."""
         if self._last is not None:
             self._last.folder.cleanup()
         self._last = run
-        if run is not None and (run.report.problem is not None or not _is_of_a_model(run.request)):
+        if run is not None and (run.report.problem is not None or run.surroundings is None or self._closed):
             self._last = None
             run.folder.cleanup()
 
@@ -113,6 +115,7 @@ class Service:
         """Ends every worker and check."""
         for timer in self._timers.values():
             timer.cancel()
+        self._closed = True
         self._keep(None)
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*self._closing, *(worker.close() for worker in workers))

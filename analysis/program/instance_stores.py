@@ -34,12 +34,15 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
     return [(target, value)]
 
 
-#: the name of what an object of a class of containers holds
-ELEMENTS = "[]"
+#: the names of what an object of a class of containers holds: what its methods add, and what its base is made with
+ELEMENTS, GIVEN = "[]", "super()"
+_ADDS = ("add_module", "register_module")
 
 
 def growths(body: list[ast.stmt], me: str) -> Iterator[tuple[str, ast.expr, bool]]:
-    """What is added to `me.name`, or as `ELEMENTS` to `me` itself: name, value, and whether that may be a sequence."""
+    """What is added to `me.name`, or as `ELEMENTS` to `me` itself: name, value, and whether that may be a sequence. Of
+    what is added in a way that is not known the value is the call.
+    """
     for statement in statements_of(body):
         if (grown := growth(statement)) is not None:
             match grown[0]:
@@ -47,14 +50,23 @@ def growths(body: list[ast.stmt], me: str) -> Iterator[tuple[str, ast.expr, bool
                     yield name, grown[1], grown[2]
                 case ast.Name(id=owner) if owner == me:
                     yield ELEMENTS, grown[1], grown[2]
+            continue
         match statement:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(of, called), args=args)):
-                match of, called, args:
-                    case ast.Call(func=ast.Name(id="super")), "__init__", _:
-                        for given in args:
-                            yield ELEMENTS, given.value if isinstance(given, ast.Starred) else given, True
-                    case ast.Name(id=owner), "add_module" | "register_module", [_, module] if owner == me:
-                        yield ELEMENTS, module, False
+            case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Call(func=ast.Name(id="super")), "__init__")) as call):
+                for given in call.args:
+                    yield GIVEN, given.value if isinstance(given, ast.Starred) else given, True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Name(id=owner), called), args=[_, module])) if (
+                owner == me and called in _ADDS
+            ):
+                yield ELEMENTS, module, False
+            case ast.Expr(value=ast.Call(func=ast.Attribute(ast.Name(id=owner), called)) as call) if (
+                owner == me and called in (*_ADDS, "update", "insert", "extend", "append", "setdefault")
+            ):
+                yield ELEMENTS, call, False
+            case ast.Expr(value=ast.Call(args=args) as call) if any(
+                isinstance(a, ast.Name) and a.id == me for a in args
+            ):
+                yield ELEMENTS, call, False
 
 
 def registrations(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.Call]]:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -21,9 +22,9 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.attribute_flags import set_outside, switched
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Instance
-from graphmend.analysis.program.instance_stores import ELEMENTS
+from graphmend.analysis.program.instance_stores import ELEMENTS, GIVEN
 from graphmend.analysis.resolution.annotations import annotated
-from graphmend.analysis.resolution.classes import find_method, mro, outside_bases
+from graphmend.analysis.resolution.classes import bases, find_method, mro, outside_bases
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: calls and readings within each other behind which an attribute's assignments are not read
 _DEEPEST = 8
+#: additions to a container that are looked at; with more, it may hold something else
+_MOST_GROWTHS = 16
 
 
 def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
@@ -94,7 +97,8 @@ def _grown(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str, val
         return value
     info.attribute_cache[name] = value
     held = [] if value.items == () or (value.items is None and value.of is None) else [value.element]
-    for method, expression, is_sequence in cls.grown[name][:4]:
+    held += [UNKNOWN] if len(cls.grown[name]) > _MOST_GROWTHS else []
+    for method, expression, is_sequence in cls.grown[name][:_MOST_GROWTHS]:
         more = _assigned(session, info, method, expression)
         held.append(more.element if is_sequence and isinstance(more, Container) else more)
     return Container(value.kind, None, join_all(held), value.fields)
@@ -105,14 +109,21 @@ _CONTAINERS = {"torch.nn.Sequential": "modules", "torch.nn.ModuleList": "modules
 
 
 def _elements(session: ProgramView, info: ClassInfo) -> Value | None:
-    """What an object of a class that derives from one of torch's containers holds: what its own code puts there."""
+    """What an object of a class that derives from one of torch's containers holds: what its own code puts there, and
+    the modules that it keeps as attributes, which are elements, too.
+    """
     kinds = [_CONTAINERS[base] for base in outside_bases(session, info) if base in _CONTAINERS]
     held: list[Value] = []
     for cls in mro(info, session) if kinds else ():
-        for method, expression, may_be_sequence in cls.grown.get(ELEMENTS, ())[:4]:
+        own = not any(isinstance(base, Class) for base in bases(session, cls))
+        growths = [*cls.grown.get(ELEMENTS, ()), *(cls.grown.get(GIVEN, ()) if own else ())]
+        held += [UNKNOWN] if len(growths) > _MOST_GROWTHS else []
+        for method, expression, may_be_sequence in growths[:_MOST_GROWTHS]:
             more = _assigned(session, info, method, expression)
             several = may_be_sequence and isinstance(more, Container) and more.kind != "modules"
             held.append(more.element if several and isinstance(more, Container) else more)
+        kept = [instance_attribute(session, info, name) for name in cls.assigned]
+        held += [value for value in kept if isinstance(value, (Instance, ExternalInstance))]
     return Container(kinds[0], of=join_all(held)) if held else None
 
 

@@ -202,3 +202,6 @@ def test_the_next_answer_of_a_model_is_compared_with_the_same_run(checks: Checks
     path.write_text(path.read_text(encoding="utf-8").replace("x * 2", "x * 3"), encoding="utf-8")
     assert not judged(BEFORE.replace("x * 2", "x * 3"))
     assert stages.count("compiling Net") == 2
+    path.with_name("numbers.json").write_text("[3]", encoding="utf-8")  # which the program may read
+    assert not judged(BEFORE.replace("x * 2", "x * 3"))
+    assert stages.count("compiling Net") == 2

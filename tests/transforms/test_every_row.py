@@ -178,6 +178,13 @@ REFUSED = {
     "                y *= 2\n            out[rows] = y",
     "a sum on one side": "            y = x[rows] * 2\n            if self.dampen > 0:\n"
     "                y = y - y.sum(0)\n            out[rows] = y",
+    "a sum kept on one side": "            y = x[rows] * 2\n            if self.training:\n"
+    "                total = y.pow(2).sum()\n            out[rows] = y",
+    "bound anew on one side": "            y = x[rows] * 2\n            if self.dampen > 0:\n"
+    "                y = self.seen * 1\n            out[rows] = y",
+    "counted without rows": "            if rows.numel() == 0:\n                continue\n"
+    "            y = x[rows] * 2\n            if self.dampen > 0:\n                self.count = e\n"
+    "                y = y * 2\n            out[rows] = y",
     "what lives on": "            y = x[rows]\n            out[rows] = y\n        out = out + y.sum()",
 }
 

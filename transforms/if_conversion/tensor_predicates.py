@@ -29,7 +29,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.branch_statement import is_asked_as_it_is
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.if_conversion.value_tests import (
-    compares_on_some_paths,
+    PythonValues,
     depends,
     is_unknown_name,
     on_some_paths,
@@ -214,7 +214,7 @@ class Predicates:
             text = self.code.argument(node, {**replace, **kept_.replace})
             return text if kept_.boolean else f"{_operand(text)} != 0"
         text = self.code.argument(node, replace)
-        if isinstance(node, ast.Compare) and compares_on_some_paths(self.facts, node):
+        if PythonValues(self.facts).may_be(node):
             text = self._as_tensor(text)
         if value.dtype != "bool":
             text = f"{_operand(text)} != 0"
@@ -269,7 +269,8 @@ class Predicates:
             texts[1] = f"({name} := {texts[1]})"
             replace[right] = name
         text = f"{texts[0]} {_SIGNS[type(link.ops[0])]} {texts[1]}"
-        return self._as_tensor(text) if compares_on_some_paths(self.facts, link) else text
+        python = PythonValues(self.facts)
+        return self._as_tensor(text) if python.may_be(left) and python.may_be(right) else text
 
     def _name(self, wanted: str) -> str:
         name = fresh(self.facts, wanted, self.taken)

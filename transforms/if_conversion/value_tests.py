@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.bindings import bindings, reaching
+from graphmend.transforms.code.qualified_names import called, qualified
 from graphmend.transforms.legality.effects import effects
 
 if TYPE_CHECKING:
@@ -132,7 +133,45 @@ def on_some_paths(value: Value) -> bool:
     )
 
 
-def compares_on_some_paths(facts: FunctionFacts, node: ast.Compare) -> bool:
-    """Does a comparison ask Python values alone on some paths, and give a Python bool there?"""
-    sides = [facts.value(side) for side in (node.left, *node.comparators)]
-    return all(on_some_paths(side) or isinstance(side, Static) for side in sides)
+class PythonValues:
+    """Which parts of tests may be Python numbers or bools: an operation gives a tensor where one of what it is given is
+    one, and something else on other paths, of which its value does not tell.
+    """
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._known: dict[ast.expr, bool] = {}
+
+    def may_be(self, node: ast.expr) -> bool:
+        if node not in self._known:
+            self._known[node] = False  # where a way comes back to it, the others say what it is
+            self._known[node] = self._found(node)
+        return self._known[node]
+
+    def _found(self, node: ast.expr) -> bool:
+        value = self._facts.value(node)
+        if not isinstance(value, (Tensor, Scalar)):
+            return True
+        match node:
+            case ast.Compare(left=left, comparators=rights):
+                return all(map(self.may_be, (left, *rights)))
+            case ast.BinOp(left=left, right=right):
+                return self.may_be(left) and self.may_be(right)
+            case ast.UnaryOp(operand=operand):
+                return self.may_be(operand)
+            case ast.NamedExpr(value=inner):
+                return self.may_be(inner)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self.may_be(body) or self.may_be(orelse)
+            case ast.Call(func=function, args=[*args], keywords=[]) if called(self._facts, node, *_OF_NUMBERS):
+                several = len(args) > 1 and ast.unparse(function) in ("max", "min")
+                return any(map(self.may_be, args)) if several else all(map(self.may_be, args))
+            case ast.Name():
+                bound = reaching(self._facts, node)
+                every = [one.value for one in bindings(self._facts).get(node.id, []) if not one.part]
+                return any(self.may_be(one) for one in ([bound] if bound is not None else every) if one is not None)
+        return False
+
+
+#: they give a number of numbers, and a tensor of tensors
+_OF_NUMBERS = ("builtins.abs", "builtins.max", "builtins.min", "builtins.round")

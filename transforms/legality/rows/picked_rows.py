@@ -10,7 +10,7 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.liveness import locals_of, parameters
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
@@ -39,6 +39,16 @@ class PickedRows(Kinds):
     def rows(self) -> set[str]:
         """The names of what has a row for each that is picked."""
         return {name for name, kind in self.bound.items() if has_rows(kind)}
+
+    def goes_on(self, statement: ast.stmt) -> bool:
+        """Does a statement bind names of rows to rows alone, on one side of what is known while tracing perhaps? What
+        is changed in place has the shape of before, and what changes it no rows of its own.
+        """
+        changes = [n.value for n in nodes_in(statement) if isinstance(n, ast.AugAssign)]
+        names = stored([statement])
+        if not names <= self.rows or not self.binds(statement) or not self.pure:
+            return False
+        return names <= self.rows and not any(reads(value) & self.rows for value in changes)
 
     def leaf(self, node: ast.expr) -> Kind | None:
         facts, value = self._facts, self._facts.value(node)

@@ -174,6 +174,8 @@ class _Region:
             self._under.append(statement)
             self._kept_under += [] if reads(statement) & (names | self._kinds.rows) else [statement]
         if not reads(statement) & (names | self._kinds.rows):
+            if stored([statement]) & self._kinds.rows:
+                raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` binds something else")
             self._parts.append(statement)
             return
         match statement:
@@ -228,15 +230,10 @@ class _Region:
                 raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` does more with the rows")
 
     def _as_it_stands(self, statement: ast.stmt) -> None:
-        """Checks what goes on with rows, on one side of what is known while tracing perhaps. What is changed in place
-        has the shape of before, and what changes it no rows of its own.
-        """
-        inside = [n for n in nodes_in(statement) if isinstance(n, (ast.Assign, ast.AugAssign))]
-        changes = [n.value for n in inside if isinstance(n, ast.AugAssign)]
-        bound = self._kinds.binds(statement) and self._kinds.pure
-        if not bound or any(reads(value) & self._kinds.rows for value in changes):
+        """Takes what goes on with rows. Under a question, what it does besides would be seen to happen without rows."""
+        if self._under is not None or not self._kinds.goes_on(statement):
             raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` does more with the rows")
-        self._values += [n.value for n in inside]
+        self._values += [n.value for n in nodes_in(statement) if isinstance(n, (ast.Assign, ast.AugAssign))]
         self._parts.append(statement)
 
     def _row_by_row(self, value: ast.expr) -> None:

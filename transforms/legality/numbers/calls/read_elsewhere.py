@@ -19,7 +19,10 @@ from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-_CONVERSIONS = ("builtins.float", "builtins.int", "builtins.bool")
+_CONVERSIONS = frozenset("builtins.float builtins.int builtins.bool".split()) | {
+    f"math.{name}"
+    for name in "ceil cos exp fabs floor isfinite isinf isnan log log10 log1p log2 pow sin sqrt tanh".split()
+}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -44,6 +47,10 @@ class ReadElsewhere(HandedOn):
                 continue
             if not (node is read or _may_be_entry(node, target)) or isinstance(facts.value(node), Tensor):
                 continue
+            if isinstance(adds := facts.parent(node), ast.AugAssign) and adds.target is node:
+                raise NeedsPythonNumberError(f"`{shortened(adds)}` would change the tensor in place")
+            if not isinstance(getattr(node, "ctx", None), ast.Load):
+                continue
             self._elsewhere.add(node)
             self._read_in(facts, node, dtype)
 
@@ -51,7 +58,7 @@ class ReadElsewhere(HandedOn):
         """Does a call in another function take a Python number out of a tensor by itself? That may break the graph, and
         gives the same.
         """
-        return self._is_elsewhere and (callee in _CONVERSIONS or callee.startswith("math."))
+        return self._is_elsewhere and callee in _CONVERSIONS
 
     def _read_in(self, facts: FunctionFacts, node: ast.expr, dtype: Hashable) -> None:
         uses = self._in(facts, dtype, rewrites=False)
@@ -72,9 +79,11 @@ def _reads(facts: FunctionFacts, attribute: ast.Attribute) -> Iterator[tuple[Fun
             continue
         within: FunctionFacts | None = None
         for node in nodes_in(function):
-            if not (isinstance(node, ast.Attribute) and node.attr == attribute.attr and isinstance(node.ctx, ast.Load)):
+            if not (isinstance(node, ast.Attribute) and node.attr == attribute.attr):
                 continue
             within = within or facts.within(function)
+            if not isinstance(node.ctx, ast.Load) and not isinstance(within.parent(node), ast.AugAssign):
+                continue
             if _may_be_same(facts, attribute.value, within, node.value):
                 yield within, node
 
@@ -117,7 +126,7 @@ def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
 def _may_be_entry(node: ast.expr, target: ast.expr) -> bool:
     """Does a subscript ask for the same key, or for one that may be?"""
     assert isinstance(target, ast.Subscript)
-    if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)):
+    if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Del):
         return False
     one, other = constant(node.slice), constant(target.slice)
     return one is None or other is None or one == other
