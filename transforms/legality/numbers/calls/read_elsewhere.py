@@ -43,6 +43,8 @@ class ReadElsewhere(HandedOn):
             return
         for facts, read in _reads(self.facts, attribute):
             node = read if attribute is target else facts.parent(read)
+            if attribute is not target and isinstance(read.ctx, ast.Load) and _takes_all(node):
+                raise NeedsPythonNumberError(f"`{shortened(node or read)}` needs Python numbers")
             if not isinstance(node, ast.expr) or node in self._elsewhere:
                 continue
             if not (node is read or _may_be_entry(node, target)) or isinstance(facts.value(node), Tensor):
@@ -121,6 +123,20 @@ def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
     arguments = facts.function.args
     first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
     return isinstance(node, ast.Name) and first is not None and node.id == first.arg and facts.owner is not None
+
+
+def _takes_all(node: ast.AST | None) -> bool:
+    """May what a dictionary is given to, or a method of it, read all that it holds?"""
+    match node:
+        case (
+            ast.Subscript()
+            | ast.Compare(ops=[ast.In() | ast.NotIn()])
+            | ast.Attribute(attr="clear" | "keys" | "update")
+        ):
+            return False
+        case ast.Call(func=ast.Name(id="len")):
+            return False
+    return True
 
 
 def _may_be_entry(node: ast.expr, target: ast.expr) -> bool:
