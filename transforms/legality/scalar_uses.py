@@ -254,7 +254,7 @@ class ScalarUses(ReadElsewhere):
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
         folder, _, last = name.rpartition(".")
-        if self._takes_number(name):
+        if self._takes_number(call, name):
             return
         if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
             bound = next((a for a in call.args if a is not node), None)

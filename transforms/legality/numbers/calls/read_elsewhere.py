@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ _CONVERSIONS = frozenset("builtins.float builtins.int builtins.bool".split()) | 
     f"math.{name}"
     for name in "ceil cos exp fabs floor isfinite isinf isnan log log10 log1p log2 pow sin sqrt tanh".split()
 }
+_LOGGING = ("debug", "info", "warning", "error", "critical")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -56,10 +58,13 @@ class ReadElsewhere(HandedOn):
             self._elsewhere.add(node)
             self._read_in(facts, node, dtype)
 
-    def _takes_number(self, callee: str) -> bool:
+    def _takes_number(self, call: ast.Call, callee: str) -> bool:
         """Does a call in another function take a Python number out of a tensor by itself? That may break the graph, and
         gives the same.
         """
+        match call:  # what a logger is may not be known in code that is not traced
+            case ast.Call(func=ast.Attribute(attr=name), args=[text, *_]) if name in _LOGGING:
+                return self._is_elsewhere and _formats_numbers(constant(text))
         return self._is_elsewhere and callee in _CONVERSIONS
 
     def _read_in(self, facts: FunctionFacts, node: ast.expr, dtype: Hashable) -> None:
@@ -123,6 +128,11 @@ def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
     arguments = facts.function.args
     first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
     return isinstance(node, ast.Name) and first is not None and node.id == first.arg and facts.owner is not None
+
+
+def _formats_numbers(text: object) -> bool:
+    """Does a format write all that it is given as floating numbers, as it does with a tensor of one?"""
+    return isinstance(text, str) and set(re.findall(r"%[-+ #\d.]*(.)", text)) <= {*"feg%"}
 
 
 def _takes_all(node: ast.AST | None) -> bool:
