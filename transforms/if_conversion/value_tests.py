@@ -166,6 +166,9 @@ class PythonValues:
             case ast.Call(func=function, args=[*args], keywords=[]) if called(self._facts, node, *_OF_NUMBERS):
                 several = len(args) > 1 and ast.unparse(function) in ("max", "min")
                 return any(map(self.may_be, args)) if several else all(map(self.may_be, args))
+            case ast.Call(args=[items, *start]) if called(self._facts, node, "builtins.sum"):  # of nothing 0
+                some = items.elts if isinstance(items, (ast.List, ast.Tuple)) else []
+                return all(map(self.may_be, (*some, *start)))
             case ast.Name():
                 bound = reaching(self._facts, node)
                 every = [one.value for one in bindings(self._facts).get(node.id, []) if not one.part]
