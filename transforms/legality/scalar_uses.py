@@ -101,10 +101,14 @@ class ScalarUses(ReadElsewhere):
         self._returned(self.facts.function, self._dtype)
 
     def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> ScalarUses:
-        return ScalarUses(facts, dtype, rewrites=rewrites)
+        uses = ScalarUses(facts, dtype, rewrites=rewrites)
+        uses._is_elsewhere = self._is_elsewhere
+        return uses
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         if node is self._within or asks_for_none(self.facts.parent(node)):  # a tensor is no more None than a number
+            return
+        if self._is_elsewhere and self._is_alike_elsewhere(node, dtype):
             return
         self._passed.append(node)
         match parent := self.facts.parent(node):
@@ -188,8 +192,6 @@ class ScalarUses(ReadElsewhere):
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs a Python number")
 
-    # Arithmetic
-
     def _arithmetic(self, parent: ast.BinOp, node: ast.expr, dtype: Hashable) -> None:
         left = parent.left is node
         other = parent.right if left else parent.left
@@ -224,7 +226,7 @@ class ScalarUses(ReadElsewhere):
             self.differences.append(UNORDERED)
 
     def _test(self, parent: ast.expr, dtype: Hashable) -> None:
-        if self._mixed:
+        if self._mixed and not self._is_elsewhere:
             raise NeedsPythonNumberError(
                 f"`{shortened(parent)}` would be a Python bool for some values and a tensor for others"
             )
@@ -254,8 +256,6 @@ class ScalarUses(ReadElsewhere):
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
         folder, _, last = name.rpartition(".")
-        if self._takes_number(call, name):
-            return
         if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
             bound = next((a for a in call.args if a is not node), None)
             of = number_type(self.facts, bound) if bound is not None and len(call.args) == 2 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from abc import abstractmethod
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
@@ -13,9 +12,11 @@ from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
+from graphmend.transforms.legality.numbers.calls.handed_out import hands_out, is_filled, writes_number
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -24,7 +25,6 @@ _CONVERSIONS = frozenset("builtins.float builtins.int builtins.bool".split()) | 
     f"math.{name}"
     for name in "ceil cos exp fabs floor isfinite isinf isnan log log10 log1p log2 pow sin sqrt tanh".split()
 }
-_LOGGING = ("debug", "info", "warning", "error", "critical")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -35,6 +35,9 @@ class ReadElsewhere(HandedOn):
 
     _is_elsewhere = False
     """Is this asked of a reader in another function?"""
+
+    @abstractmethod
+    def _check_names(self) -> None: ...
 
     @abstractmethod
     def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> ReadElsewhere: ...
@@ -56,23 +59,73 @@ class ReadElsewhere(HandedOn):
             if not isinstance(getattr(node, "ctx", None), ast.Load):
                 continue
             self._elsewhere.add(node)
-            self._read_in(facts, node, dtype)
+            self._asked_in(facts, node, dtype, is_number=True)
 
-    def _takes_number(self, call: ast.Call, callee: str) -> bool:
-        """Does a call in another function take a Python number out of a tensor by itself? That may break the graph, and
-        gives the same.
+    def _is_alike_elsewhere(self, node: ast.expr, dtype: Hashable) -> bool:
+        """Does another function do the same with a 0-d tensor, or only hand it out? What takes a number out of a tensor
+        may break the graph there, and gives the same.
         """
-        match call:  # what a logger is may not be known in code that is not traced
-            case ast.Call(func=ast.Attribute(attr=name), args=[text, *_]) if name in _LOGGING:
-                return self._is_elsewhere and _formats_numbers(constant(text))
-        return self._is_elsewhere and callee in _CONVERSIONS
+        call = self.facts.parent(node)
+        if isinstance(call, ast.Call) and qualified(self.facts, call.func) in _CONVERSIONS:
+            return True
+        return writes_number(self.facts, node) or self._is_handed_out(node, dtype)
 
-    def _read_in(self, facts: FunctionFacts, node: ast.expr, dtype: Hashable) -> None:
+    def _is_handed_out(self, node: ast.expr, dtype: Hashable) -> bool:
+        """Does another function only keep what it reads, or hand it out? Who reads it there is followed."""
+        places = hands_out(self.facts, node) if self._is_elsewhere else None
+        if places is None:
+            return False
+        says = f"`{shortened(self.facts.parent(node) or node)}` gets a 0-d tensor instead of a Python number"
+        self.differences.append(Difference("type", says))
+        for place in places:
+            self._container_kept(place, dtype)
+        return True
+
+    def _container_kept(self, place: ast.expr, dtype: Hashable) -> None:
+        """What becomes of a container in an attribute, or of what holds that, of which an element is a tensor now."""
+        attribute = place
+        while isinstance(attribute, ast.Subscript):
+            attribute = attribute.value
+        if not isinstance(attribute, ast.Attribute):
+            return
+        own = ((self.facts, node) for node in self._reads(attribute) if isinstance(node, ast.Attribute))
+        for facts, read in (*_reads(self.facts, attribute), *own):
+            node: ast.expr = read
+            while isinstance(entry := facts.parent(node), ast.Subscript) and entry.value is node:
+                node = entry
+            if node in self._elsewhere or not isinstance(getattr(node, "ctx", None), ast.Load):
+                continue
+            self._elsewhere.add(node)
+            if not is_filled(facts, node):
+                self._asked_in(facts, node, dtype, is_number=_depth(node) > _depth(place))
+
+    def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
+        if not self._is_handed_out(node, dtype):
+            super()._stored_in(node, dtype)
+
+    def _looked_up(self, node: ast.Name, key: ast.expr, dtype: Hashable) -> None:
+        if not self._is_handed_out(node, dtype):
+            super()._looked_up(node, key, dtype)
+
+    def _listed(self, node: ast.expr, dtype: Hashable) -> None:
+        if not self._is_handed_out(node, dtype):
+            super()._listed(node, dtype)
+
+    def _is_in_record(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> bool:
+        made = self._is_elsewhere and self._fields(call.func) is not None
+        return (made and self._is_handed_out(call, dtype)) or super()._is_in_record(call, node, dtype)
+
+    def _asked_in(self, facts: FunctionFacts, node: ast.expr, dtype: Hashable, *, is_number: bool) -> None:
+        """Follows a number, or a container of it, in another function."""
         uses = self._in(facts, dtype, rewrites=False)
         uses.callers = self.callers | {self.facts.function}
         uses.returns_to = lambda *_: None  # to whom is named, as for those that read the attribute itself
         uses._elsewhere, uses._is_elsewhere = self._elsewhere, True
-        uses.follow(node)
+        if is_number:
+            uses.follow(node)
+        else:
+            uses._listed(node, dtype)
+            uses._check_names()
         if left := [*uses.also, *uses.counterparts]:
             raise NeedsPythonNumberError(f"`{shortened(left[0])}` in `{facts.function.name}` needs a Python number")
         self.differences += uses.differences
@@ -91,8 +144,34 @@ def _reads(facts: FunctionFacts, attribute: ast.Attribute) -> Iterator[tuple[Fun
             within = within or facts.within(function)
             if not isinstance(node.ctx, ast.Load) and not isinstance(within.parent(node), ast.AugAssign):
                 continue
-            if _may_be_same(facts, attribute.value, within, node.value):
+            if not _comes_first(within, node) and _may_be_same(facts, attribute.value, within, node.value):
                 yield within, node
+
+
+def _comes_first(facts: FunctionFacts, read: ast.Attribute) -> bool:
+    """Does an object read one of its attributes while it is made, before any other method of it runs?"""
+    if facts.function.name != "__init__" or not _is_self(facts, read.value):
+        return False
+    inner = (ast.Lambda, ast.GeneratorExp, *_DEFINITIONS)
+    around = [above for above in facts.ancestors(read) if isinstance(above, inner)]
+    again = (n for n in nodes_in(facts.source.tree or read) if isinstance(n, ast.Call))
+    return around in ([], [facts.function]) and not any(_makes_anew(call) for call in again)
+
+
+def _makes_anew(call: ast.Call) -> bool:
+    """Is this `self.__init__(...)`? `Base.__init__(self)` and `super().__init__()` are part of the first time."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
+            return False
+        case ast.Call(func=ast.Attribute(attr="__init__"), args=[ast.Name(id="self"), *_]):
+            return False
+        case ast.Call(func=ast.Attribute(attr="__init__")):
+            return True
+    return False
+
+
+def _depth(place: ast.expr) -> int:
+    return 1 + _depth(place.value) if isinstance(place, ast.Subscript) else 0
 
 
 def _may_be_same(facts: FunctionFacts, one: ast.expr, within: FunctionFacts, other: ast.expr) -> bool:
@@ -128,11 +207,6 @@ def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
     arguments = facts.function.args
     first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
     return isinstance(node, ast.Name) and first is not None and node.id == first.arg and facts.owner is not None
-
-
-def _formats_numbers(text: object) -> bool:
-    """Does a format write all that it is given as floating numbers, as it does with a tensor of one?"""
-    return isinstance(text, str) and set(re.findall(r"%[-+ #\d.]*(.)", text)) <= {*"feg%"}
 
 
 def _takes_all(node: ast.AST | None) -> bool:

@@ -1,0 +1,147 @@
+"""What code that is not traced only writes, keeps or gives away: whoever gets the number there gets a 0-d tensor."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from io import TextIOBase
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.qualified_names import constant, qualified
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_LOGGING = ("debug", "info", "warning", "error", "critical")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_STORING = ("append", "appendleft", "extend", "insert", "setdefault", "update")
+#: whose methods look a number up, or write it
+_OF_PYTHON = (set, dict, list, str, bytes, TextIOBase)
+_COPIES = ("builtins.dict", "builtins.list", "builtins.tuple")
+#: conversions of `%` for which torch 2.13 gives a tensor's number, by `__float__` and `__int__`
+_OF_NUMBERS = frozenset("dieEfFgG%")
+
+
+def writes_number(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a number written by a format that gives the same text for a 0-d tensor?"""
+    parent = facts.parent(node)
+    around = facts.parent(parent) if parent is not None else None
+    match parent:
+        case ast.FormattedValue(conversion=-1):
+            return True
+        case ast.BinOp(left=text, op=ast.Mod(), right=right) if right is node:
+            return _by_percent(constant(text), 0)
+        case ast.Tuple(elts=elts) if isinstance(around, ast.BinOp) and around.right is parent:
+            return isinstance(around.op, ast.Mod) and _by_percent(constant(around.left), elts.index(node))
+        case ast.Call(func=ast.Attribute(attr=attr), args=[text, *args]) if attr in _LOGGING and node in args:
+            return _by_percent(constant(text), args.index(node))
+        case ast.keyword():
+            return _is_format(around)
+        case ast.Call(func=function, args=[first, *_]) if node is not function:
+            return _is_format(parent) or (first is node and qualified(facts, function) == "builtins.format")
+    return False
+
+
+def _by_percent(text: object, place: int) -> bool:
+    """Does a text write what it is given at a place by a conversion that asks for a number?"""
+    if not isinstance(text, str):
+        return False
+    found = re.findall(r"%(\(\w+\))?([-+ #0\d.*]*)(.)", text)
+    if any(name or "*" in flags for name, flags, _ in found):
+        return False
+    taken = [kind for _, _, kind in found if kind != "%"]
+    return place < len(taken) and taken[place] in _OF_NUMBERS
+
+
+def _is_format(call: ast.AST | None) -> bool:
+    """Is this `"...".format(...)` that shows nothing by `str` or `repr`?"""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return all(conversion is None for *_, conversion in Formatter().parse(text))
+    return False
+
+
+def hands_out(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> Sequence[ast.expr] | None:
+    """The places that outlive a function in which a number, or a container that holds it, is only kept; none where it
+    is only handed back, or given to code that is not in sight. None where it is read.
+    """
+    match parent := facts.parent(node):
+        case ast.Expr():
+            return ()
+        case ast.Return() | ast.Yield():
+            inner = next((a for a in facts.ancestors(node) if isinstance(a, _SCOPES)), facts.function)
+            return () if inner is facts.function else None
+        case ast.Dict(values=values) if node in values:
+            return hands_out(facts, parent, seen)
+        case ast.List() | ast.Tuple():
+            return hands_out(facts, parent, seen)
+        case ast.Assign(targets=targets, value=value) if value is node and _makes_container(facts, node):
+            return _all(_keeps(facts, target, seen) for target in targets)
+        case ast.Call(args=args) if node in args:
+            return _takes(facts, parent, node, seen)
+        case ast.keyword() if isinstance(call := facts.parent(parent), ast.Call):
+            return _takes(facts, call, node, seen)
+    return None
+
+
+def _all(found: Iterable[Sequence[ast.expr] | None]) -> Sequence[ast.expr] | None:
+    each = list(found)
+    return None if None in each else [place for places in each for place in places or ()]
+
+
+def _makes_container(facts: FunctionFacts, node: ast.expr) -> bool:
+    made = isinstance(node, ast.Call) and qualified(facts, node.func) in _COPIES
+    return made or isinstance(node, (ast.Dict, ast.List, ast.Tuple))
+
+
+def _keeps(facts: FunctionFacts, place: ast.expr, seen: frozenset[str]) -> Sequence[ast.expr] | None:
+    """As `hands_out`, of a container that is kept in a place, or under a name."""
+    match place:
+        case ast.Name(id=name) if name in seen:
+            return ()
+        case ast.Name(id=name):
+            reads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            loads = [n for n in reads if isinstance(n.ctx, ast.Load) and not is_filled(facts, n)]
+            return _all(hands_out(facts, read, seen | {name}) for read in loads)
+        case ast.Attribute() | ast.Subscript() if not isinstance(facts.value(place.value), Tensor):
+            return (place,)
+    return None
+
+
+def is_filled(facts: FunctionFacts, container: ast.expr) -> bool:
+    """Is something stored in a container, and nothing asked of it?"""
+    match facts.parent(container):
+        case ast.Subscript(value=value, ctx=ast.Store()) as entry if value is container:
+            return not isinstance(facts.parent(entry), ast.AugAssign)
+        case ast.Attribute(attr=attr) as method if attr in _STORING:
+            return isinstance(call := facts.parent(method), ast.Call) and isinstance(facts.parent(call), ast.Expr)
+    return False
+
+
+def _takes(facts: FunctionFacts, call: ast.Call, node: ast.expr, seen: frozenset[str]) -> Sequence[ast.expr] | None:
+    """As `hands_out`, of what a call is given. Nearly all of Python's library tells a tensor from a number."""
+    match call.func:
+        case ast.Attribute(value=of, attr=attr) if attr in _STORING and call.args[-1:] == [node]:
+            return _keeps(facts, of, seen) if isinstance(facts.parent(call), ast.Expr) else None
+    name = qualified(facts, call.func)
+    if name in _COPIES:
+        return hands_out(facts, call, seen)
+    last = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
+    if last is None or last in _LOGGING or last in {getattr(n, "name", None) for n in _definitions(facts)}:
+        return None
+    if name is None:
+        is_method = isinstance(call.func, ast.Attribute)
+        return () if is_method and not any(hasattr(of, last) for of in _OF_PYTHON) else None
+    return () if name.split(".")[0] not in {"builtins", "torch", *sys.stdlib_module_names} else None
+
+
+def _definitions(facts: FunctionFacts) -> Sequence[ast.AST]:
+    tree = facts.source.tree
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [n for n in nodes_in(tree) if isinstance(n, kinds)] if tree is not None else []
