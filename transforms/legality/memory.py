@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, tensor_in
-from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import Bound, bindings, bound_before, name_given, precedes, reaching, straight
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.legality.bodies.module_effects import computes_new
+from graphmend.transforms.legality.bodies.new_results import gives_new_memory
 from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import handed_over, is_the_only_one, runs_own_method
+from graphmend.transforms.legality.own_functions import handed_over, runs_own_method
 from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.legality.writes.operands import in_place_operands
@@ -333,7 +332,7 @@ class _Sharing:
             return self._all(arguments)
         if folder == "builtins" and last in ("abs", "round", "pow", "len", "int", "float", "bool", "str"):
             return _made(node)
-        if isinstance(value, Function) and computes_new(value) and is_the_only_one(self.facts, node):
+        if isinstance(self.facts.value(node), Tensor) and gives_new_memory(self.facts, node):
             return _made(node)
         if folder not in known.FUNCTIONAL:
             return self._unknown(node)

@@ -98,10 +98,16 @@ def asks_in_place(node: ast.Call, last: str) -> bool:
     return any(not (isinstance(a, ast.Constant) and a.value is False) for a in asked)
 
 
-def gives_new(value: Value) -> bool:
+def layer_gives_new(layer: ExternalInstance) -> bool:
     """Does a layer give memory of its own, whatever it is given?"""
+    last = layer.cls.rpartition(".")[2]
+    shared = last in aliases.LAYERS_MAY_BE_INPUT or last in aliases.LAYERS_VIEW or last in flags.LAYER_INPLACE
+    return not shared and (layer.cls in known.LAYERS or layer.cls in _MOVE)
+
+
+def passes_on(value: Value) -> bool:
+    """Does a layer give what it is given, or a view or a copy of it?"""
     if not isinstance(value, ExternalInstance):
         return False
     last = value.cls.rpartition(".")[2]
-    shared = last in aliases.LAYERS_MAY_BE_INPUT or last in aliases.LAYERS_VIEW or last in flags.LAYER_INPLACE
-    return not shared and (value.cls in known.LAYERS or value.cls in _MOVE)
+    return last in aliases.LAYERS_MAY_BE_INPUT or last in aliases.LAYERS_VIEW or last in flags.LAYER_INPLACE

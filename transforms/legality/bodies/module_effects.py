@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
-from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.legality.bodies import methods
 from graphmend.transforms.legality.bodies.arguments import MORE, Arguments, constant_of, decided, known_arguments
-from graphmend.transforms.legality.bodies.changed import MAKERS
 from graphmend.transforms.legality.bodies.layers import (
     NOT_KNOWN,
     Does,
     Effect,
     asks_in_place,
-    gives_new,
     of_layer,
     together,
 )
 from graphmend.transforms.legality.bodies.local_names import LocalNames, root_of
-from graphmend.transforms.legality.bodies.new_memory import made_before, returns_new
-from graphmend.transforms.legality.bodies.replaced_modules import (
-    is_defined_twice,
-    is_made_by_argument,
-    is_put_elsewhere,
-)
+from graphmend.transforms.legality.bodies.new_memory import made_before
+from graphmend.transforms.legality.bodies.own_object import OwnObject, gives_new
+from graphmend.transforms.legality.bodies.replaced_modules import is_defined_twice, is_put_elsewhere
 from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.legality.operations import aliases, flags
 from graphmend.transforms.legality.operations import names as known
@@ -58,13 +52,6 @@ def of_module(
 def of_function(info: FunctionInfo, owner: ClassInfo | None, arguments: Arguments, depth: int = 0) -> Does:
     """What calling a function does, or a method of a class."""
     return _Body(info, owner, arguments, depth).does() if depth <= _DEEPEST else Does(Effect.UNKNOWN, info.name)
-
-
-@lru_cache(maxsize=256)
-def computes_new(function: Function) -> bool:
-    """Does a function of the program give memory of its own, and keep no part of it?"""
-    owner = function.bound.info if isinstance(function.bound, Instance) and not function.info.is_static else None
-    return returns_new(function.info.node) and not of_function(function.info, owner, {}).effect
 
 
 def _of_one(value: Value, tree: ast.AST, arguments: Arguments, depth: int, new: bool) -> Does:
@@ -97,10 +84,11 @@ class _Body:
         self._info, self._owner, self._depth = info, owner, depth
         self._module: ModuleInfo = info.module
         names = [p.arg for p in info.parameters]
-        self._me = names[0] if owner is not None and names else None
         node = info.node
-        self._names = LocalNames([node.body] if isinstance(node, ast.Lambda) else node.body, names, self._is_new)
-        self._made = made_before([] if isinstance(node, ast.Lambda) else node.body, self._is_new)
+        self._own = OwnObject(info, owner)
+        self._me = self._own.name
+        self._names = LocalNames([node.body] if isinstance(node, ast.Lambda) else node.body, names, self._own.is_new)
+        self._made = made_before([] if isinstance(node, ast.Lambda) else node.body, self._own.is_new)
         self._at: ast.stmt | None = None
         self._known: dict[str, object] = {}
         """Names that stand for None, False or True."""
@@ -202,25 +190,9 @@ class _Body:
         given = not local or (isinstance(root, ast.Name) and self._names.may_be_given(root.id))
         self._add(Effect.STAYS if given else Effect.UNKNOWN, statement)
 
-    def _is_new(self, value: ast.expr) -> bool | None:
-        """Does an expression give a tensor or a number that nothing else has? None for a name."""
-        match value:
-            case ast.BinOp() | ast.Compare():
-                return True
-            case ast.Constant(value=bool() | int() | float()):
-                return True
-            case ast.Name():
-                return None
-            case ast.Call(func=ast.Attribute(attr=attr) as function):
-                if self._me is not None and root_of(function) == self._me:
-                    called = self._attribute(function)
-                    return called is not None and all(map(gives_new, options(called)))
-                return (attr in aliases.NEW or attr in MAKERS) and not asks_in_place(value, attr)
-        return False
-
     def _has_alone(self, node: ast.expr) -> bool:
         """Is what an expression stands for new, by its name or as it is?"""
-        return self._is_new(node) or (isinstance(node, ast.Name) and self._is_own(node.id))
+        return self._own.is_new(node) or (isinstance(node, ast.Name) and self._is_own(node.id))
 
     def _is_own(self, name: str) -> bool:
         """Does a name stand for what this call has made, at the statement that is looked at?"""
@@ -234,7 +206,7 @@ class _Body:
                 for one in args:
                     self._runs_through(one)
             case ast.Attribute():
-                value = self._attribute(each)
+                value = self._own.attribute(each)
                 if value is None or not all(isinstance(v, (Container, Tensor, Static)) for v in options(value)):
                     self._add(Effect.UNKNOWN, each)
 
@@ -249,11 +221,11 @@ class _Body:
                 return
             case ast.Await() | ast.Yield() | ast.YieldFrom():
                 self._add(Effect.STAYS, node)
-            case ast.BinOp(left=left, right=right) if self._is_object(left) or self._is_object(right):
+            case ast.BinOp(left=left, right=right) if self._own.is_object(left) or self._own.is_object(right):
                 self._add(Effect.UNKNOWN, node)
-            case ast.Subscript(value=ast.Attribute() as of, ctx=ast.Load()) if self._may_run_code(of):
+            case ast.Subscript(value=ast.Attribute() as of, ctx=ast.Load()) if self._own.may_run_code(of):
                 self._add(Effect.UNKNOWN, node)
-            case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me and self._is_method(attr):
+            case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me and self._own.is_method(attr):
                 self._add(Effect.UNKNOWN, node)  # a property, or a method that is handed on
             case ast.Call():
                 self._called(node)
@@ -265,13 +237,13 @@ class _Body:
             case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me:
                 return self._of_self(node, attr)
             case ast.Attribute() if (
-                self._me is not None and root_of(function) == self._me and not self._is_of_tensor(function.value)
+                self._me is not None and root_of(function) == self._me and not self._own.is_of_tensor(function.value)
             ):
                 return self._add(Effect.STAYS if methods.may_change(function.attr) else Effect.UNKNOWN, node)
-            case ast.Subscript() if (held := self._attribute(function)) is not None:
+            case ast.Subscript() if (held := self._own.attribute(function)) is not None:
                 return self._one_called([held], node)
             case ast.Name(id=name) if self._names.is_local(name):
-                return self._one_called([self._attribute(each) for each in self._names.looped_over(name)], node)
+                return self._one_called([self._own.attribute(each) for each in self._names.looped_over(name)], node)
             case ast.Name(id=name) if name in self._module.functions and name not in self._module.redefined:
                 lasting = is_lasting(name, self._module.source.tree)
                 return self._function(self._module.functions[name], None, node) if lasting else self._unknown(node)
@@ -336,7 +308,7 @@ class _Body:
             return self._function(method, None if method.is_static else self._owner, node)
         if attr in methods.CHANGE:
             return self._add(Effect.STAYS, node)
-        value = self._attribute(node.func)
+        value = self._own.attribute(node.func)
         if value is None or is_put_elsewhere(attr, self._module.source.tree):
             return self._unknown(node)
         arguments = known_arguments(node, self._known)
@@ -359,35 +331,3 @@ class _Body:
 
     def _function(self, info: FunctionInfo, owner: ClassInfo | None, node: ast.Call) -> None:
         self._found.append(of_function(info, owner, known_arguments(node, self._known), self._depth + 1))
-
-    def _attribute(self, node: ast.expr) -> Value | None:
-        """What `self.name`, or a part of it, holds; None where that is not known, or hangs on who made the object."""
-        match node:
-            case ast.Attribute(value=ast.Name(id=me), attr=attr) if me == self._me and self._owner is not None:
-                cached = (cls.attribute_cache.get(attr) for cls in mro(self._owner))
-                value = next((value for value in cached if value is not None), None)
-                return None if value is None or is_made_by_argument(self._owner, attr) else value
-            case ast.Subscript(value=value):
-                return self._attribute(value)
-        return None
-
-    def _is_method(self, attr: str) -> bool:
-        return self._owner is not None and any(attr in cls.methods for cls in mro(self._owner))
-
-    def _is_of_tensor(self, node: ast.expr) -> bool:
-        """Is what a method belongs to a tensor that the object holds, or something computed?"""
-        if not isinstance(node, (ast.Attribute, ast.Name)):
-            return True
-        value = self._attribute(node)
-        return value is not None and all(isinstance(v, Tensor) for v in options(value))
-
-    def _is_object(self, node: ast.expr) -> bool:
-        value = self._attribute(node)
-        return value is not None and any(isinstance(v, (Instance, ExternalInstance)) for v in options(value))
-
-    def _may_run_code(self, node: ast.Attribute) -> bool:
-        """May indexing an attribute of the object run code of a class?"""
-        if not (isinstance(node.value, ast.Name) and node.value.id == self._me):
-            return False
-        value = self._attribute(node)
-        return value is None or not all(isinstance(v, (Tensor, Container, Static)) for v in options(value))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import parameters, writes
 from graphmend.transforms.legality.operations import aliases, flags
 
 _Names = frozenset[str]
-#: operators that join or repeat tuples and lists, too
-_JOIN = (ast.Add, ast.Mult)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -24,30 +23,55 @@ def made_before(body: Sequence[ast.stmt], is_new: Callable[[ast.expr], bool | No
     return flow.before
 
 
-def returns_new(function: ast.AST) -> bool:
-    """Does a function return nothing but what it has computed last, by arithmetic that tuples do not have?"""
-    if not isinstance(function, ast.FunctionDef):
-        return False
+class Returned(Enum):
+    """What a function returns, where that is a tensor."""
 
-    def is_new(value: ast.expr) -> bool:
-        return isinstance(value, (ast.BinOp, ast.Compare)) and not isinstance(getattr(value, "op", None), _JOIN)
+    ALONE = auto()
+    """Each `return` computes it, so that nothing else has it."""
+    MADE = auto()
+    """The call has made it, and may have kept it, or given it away."""
+    ANY = auto()
 
-    made = made_before(function.body, is_new)
+
+def returned(
+    function: ast.FunctionDef,
+    is_new: Callable[[ast.expr], bool | None],
+    passes_on: Callable[[ast.expr], ast.expr | None],
+) -> Returned:
+    """What all `return` statements of a function give; `passes_on`: the argument that a call may give back."""
+    flow = _Flow(function.body, is_new, passes_on)
+    flow.run(function.body, frozenset())
     inner = {n for f in nodes_in(function) if isinstance(f, _INNER) and f is not function for n in nodes_in(f)}
-    returned = [n for n in nodes_in(function) if isinstance(n, ast.Return) and n not in inner]
-    return bool(returned) and all(
-        r.value is not None
-        and (is_new(r.value) or (isinstance(r.value, ast.Name) and r.value.id in made.get(r, frozenset())))
-        for r in returned
-    )
+    values = [(n, n.value) for n in nodes_in(function) if isinstance(n, ast.Return) and n not in inner]
+    if not values or isinstance(function, ast.AsyncFunctionDef):
+        return Returned.ANY
+    if all(value is not None and _computes(value) and is_new(value) for _, value in values):
+        return Returned.ALONE
+    made = all(value is not None and flow.makes(value, flow.before.get(at, frozenset())) for at, value in values)
+    return Returned.MADE if made else Returned.ANY
+
+
+def _computes(value: ast.expr) -> bool:
+    """Is an expression an operation by itself, or one of torch's functions, by its name?"""
+    match value:
+        case ast.BinOp() | ast.Compare():
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "F"), attr=attr)):
+            return attr in aliases.NEW
+    return False
 
 
 class _Flow:
     """One pass in the order in which the statements run."""
 
-    def __init__(self, body: Sequence[ast.stmt], is_new: Callable[[ast.expr], bool | None]) -> None:
+    def __init__(
+        self,
+        body: Sequence[ast.stmt],
+        is_new: Callable[[ast.expr], bool | None],
+        passes_on: Callable[[ast.expr], ast.expr | None] = lambda _: None,
+    ) -> None:
         self.before: dict[ast.stmt, _Names] = {}
-        self._is_new = is_new
+        self._is_new, self._passes_on = is_new, passes_on
         self._hidden: set[str] = set()
         """Names that mean something else in a part of an expression, or that an inner function may bind again."""
         for node in (n for statement in body for n in nodes_in(statement)):
@@ -79,9 +103,9 @@ class _Flow:
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 return None
             case ast.Assign(targets=targets, value=value) if all(isinstance(t, ast.Name) for t in targets):
-                return self._bound(left, writes(*targets) if self._makes(value, names) else frozenset())
+                return self._bound(left, writes(*targets) if self.makes(value, names) else frozenset())
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                return self._bound(left, {name} if self._makes(value, names) else frozenset())
+                return self._bound(left, {name} if self.makes(value, names) else frozenset())
             case ast.AugAssign(target=ast.Name(id=name)) if name in names:
                 return left | {name}
         for block in ("body", "orelse", "finalbody"):
@@ -93,14 +117,16 @@ class _Flow:
     def _bound(self, left: _Names, names: set[str] | _Names) -> _Names:
         return left | (names - self._hidden)
 
-    def _makes(self, value: ast.expr, names: _Names) -> bool:
+    def makes(self, value: ast.expr, names: _Names) -> bool:
         match value:
             case ast.Name(id=name):
                 return name in names
             case ast.IfExp(body=body, orelse=orelse):
-                return self._makes(body, names) and self._makes(orelse, names)
+                return self.makes(body, names) and self.makes(orelse, names)
             case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in aliases.VIEWS or flags.is_in_place(
                 attr
             ):
-                return self._makes(inner, names)
+                return self.makes(inner, names)
+        if (given := self._passes_on(value)) is not None:
+            return self.makes(given, names)
         return bool(self._is_new(value))
