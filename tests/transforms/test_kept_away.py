@@ -24,6 +24,7 @@ MENDED = {
 INDEXED = {
     "store_at_a_count_that_the_test_compares_with_the_rows",
     "store_at_a_tensor_that_the_test_bounds_by_a_name",
+    "read_in_an_expression_with_a_bound",
     "read_on_the_other_side_of_a_bound",
     "store_behind_a_return_where_there_is_no_room",
     "store_in_a_branch_of_another_test_inside_a_bound",

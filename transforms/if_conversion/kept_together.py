@@ -8,9 +8,11 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Scalar
+from graphmend.analysis.lattice.values import Scalar, Tensor, Value
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
+from graphmend.transforms.code.liveness import parameters, reads
+from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import Taken, outermost, taken
 from graphmend.transforms.legality.gradients.sides import recorded
@@ -42,8 +44,25 @@ def together(facts: FunctionFacts, kept: Mapping[ast.expr, Taken]) -> Numbers:
         joined(found.counterparts, uses.counterparts)
         found.differences.extend([*tensor.differences, *uses.differences])
         for other in uses.also:
-            waiting += _taken_in(facts, other)
+            if (made := _whole_constant(facts, other, number, tensor)) is not None:
+                found.counterparts[other] = made
+            else:
+                waiting += _taken_in(facts, other)
     return found
+
+
+def _whole_constant(facts: FunctionFacts, node: ast.expr, number: ast.expr, like: Taken) -> Counterpart | None:
+    """A whole number that is written out, as a tensor beside an int64 of the function's: where it is made a tensor of
+    the same device has to exist already.
+    """
+    value = constant(node)
+    if not isinstance(value, int) or isinstance(value, bool) or like.dtype != "int64":
+        return None
+    before = facts.before(next(above for above in facts.ancestors(node) if isinstance(above, ast.stmt)))
+    beside = sorted(n for n in {*reads(number), *parameters(facts.function)} if _is_plain(before.get(n)))
+    if not beside:
+        return None
+    return Counterpart(node, formula=f"torch.tensor({value}, device={beside[0]}.device)")
 
 
 def _taken_in(facts: FunctionFacts, node: ast.expr) -> list[tuple[ast.expr, Taken]]:
@@ -68,6 +87,10 @@ def _numbers(facts: FunctionFacts, node: ast.expr, seen: set[str]) -> list[ast.e
             seen.add(name.id)
             found += _numbers(facts, bound, seen)
     return found
+
+
+def _is_plain(value: Value | None) -> bool:
+    return isinstance(value, Tensor) and not value.ndarray
 
 
 def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:

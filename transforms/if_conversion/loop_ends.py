@@ -14,7 +14,7 @@ from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.liveness import writes
-from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.legality.gradients.sides import lost
@@ -132,7 +132,7 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
             return Counter(name.id, statement)
         if isinstance(op, ast.Eq):
             continue
-        if number_type(facts, bound) != "int" or not _stays(loop, bound):
+        if number_type(facts, bound) != "int" or not _stays(facts, loop, bound):
             continue
         up = isinstance(op, _RISING) ^ mirrored ^ ends
         if (statement := _step(facts, loop, name.id, up=up)) is not None:
@@ -140,7 +140,7 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
     return None
 
 
-def _stays(loop: ast.While, bound: ast.expr) -> bool:
+def _stays(facts: FunctionFacts, loop: ast.While, bound: ast.expr) -> bool:
     """Does a number stay what it is while a loop binds names and attributes, and what it calls only computes?"""
     match bound:
         case ast.Constant():
@@ -149,12 +149,34 @@ def _stays(loop: ast.While, bound: ast.expr) -> bool:
             return name not in writes(*loop.body)
         case ast.Attribute(value=value, attr=attr):
             stored = (n for s in loop.body for n in nodes_in(s) if isinstance(n, ast.Attribute))
-            return not any(n.attr == attr and not isinstance(n.ctx, ast.Load) for n in stored) and _stays(loop, value)
+            return not any(n.attr == attr and not isinstance(n.ctx, ast.Load) for n in stored) and _stays(
+                facts, loop, value
+            )
         case ast.BinOp(left=left, right=right):
-            return _stays(loop, left) and _stays(loop, right)
-        case ast.Subscript(value=ast.Attribute(value=value, attr="shape"), slice=ast.Constant()):
-            return _stays(loop, value)
-    return False
+            return _stays(facts, loop, left) and _stays(facts, loop, right)
+    sized = _sized(facts, bound)
+    if sized is None:
+        return False
+    tensor = facts.value(sized)  # of all iterations: of one shape, or of none that is known
+    return _stays(facts, loop, sized) or (isinstance(tensor, Tensor) and tensor.shape is not None)
+
+
+def _sized(facts: FunctionFacts, number: ast.expr) -> ast.expr | None:
+    """The tensor whose size a number is."""
+    match number:
+        case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=index) if constant(index) is not None:
+            pass
+        case ast.Call(func=ast.Attribute(value=of, attr="numel" | "dim" | "ndimension"), args=[], keywords=[]):
+            pass
+        case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[index], keywords=[]) if (
+            constant(index) is not None
+        ):
+            pass
+        case ast.Call(args=[of], keywords=[]) if called(facts, number, "builtins.len"):
+            pass
+        case _:
+            return None
+    return of if is_tensor(facts, of) else None
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {

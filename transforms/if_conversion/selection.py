@@ -293,7 +293,7 @@ def as_tensor(
 
 
 def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Asked) -> bool:
-    """A 0-d tensor and a number that its dtype holds: where the number is taken, a tensor stands for it. Whether the
+    """A tensor and a number that its dtype holds: where the number is taken, a tensor of it stands for it. Whether the
     tensor may be a number, too.
     """
     tensor, number = (b, a) if a.number else (a, b)
@@ -301,8 +301,13 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
     literal = constant(number.node)
     holding = {"bool": {"bool"}, "int": {"int", "float"}, "float": {"float"}}.get(number.number or "", set())
     possible = kinds(predicates.facts, tensor.node)
-    if not (isinstance(value, Tensor) and value.rank == 0 and possible & holding):
+    if not (isinstance(value, Tensor) and not value.ndarray and possible & holding):
         raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
+    if value.rank != 0:
+        if tensor.before is not None:
+            raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
+        says = f"`{number.text}` becomes a tensor of the shape of `{tensor.text}`, as does what is computed with it"
+        predicates.differences.append(Difference("shape", says))
     either = tensor.before is not None and tensor.meta is not None and not tensor.meta.proven
     if either:
         says = f"`{tensor.text}` is a 0-d tensor where it was a Python number, as no iteration changed it"

@@ -336,9 +336,10 @@ class Predicates:
             return f"({code.operand(sides[0], replace)} == {code.operand(sides[1], replace)}).all()"
         if name == "torch.is_nonzero" and len(node.args) == 1 and is_tensor(facts, node.args[0]):
             return self._truth(node.args[0], replace)
-        if called(facts, node, "builtins.bool") and len(node.args) == 1 and is_tensor(facts, node.args[0]):
+        truth = called(facts, node, "builtins.bool", "operator.truth")
+        if truth and len(node.args) == 1 and is_tensor(facts, node.args[0]):
             return self._truth(node.args[0], replace)
-        if method(facts, node, "item") and not node.args and not node.keywords:
+        if method(facts, node, "item", "is_nonzero") and not node.args and not node.keywords:
             assert isinstance(node.func, ast.Attribute)
             return self._truth(node.func.value, replace)
         if called(facts, node, "builtins.any", "builtins.all") and len(node.args) == 1:

@@ -56,8 +56,10 @@ def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING
 
 
-_LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")) + tuple(
-    f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
+_LOOKING = (
+    *(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")),
+    *(f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")),
+    "operator.truth",
 )
 _ABOUT = (
     *(f"builtins.{n}" for n in ("isinstance", "len", "hasattr", "callable", "type")),

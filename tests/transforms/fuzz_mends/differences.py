@@ -75,6 +75,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= {"overflow", *KINDS["dtype"]}
     if field == "beyond":  # where numbers are met that a dtype does not hold
         covering |= {"overflow"}
+    if field == "stride" and any(other.startswith(f"{section}.shape") for other in seen):
+        covering |= KINDS["shape"]  # another shape has other strides
     if section == "state" or what == "failed":  # what other code gets from the functions that were mended
         covering |= KINDS["other-inputs"]
     drawn = any(other.partition(" ")[0] == "rng" or " instead of " in other for other in seen)

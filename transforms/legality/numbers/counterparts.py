@@ -275,6 +275,13 @@ def _like_receiver(call: ast.Call) -> str | None:
     return f".to({ast.unparse(of)})" if isinstance(of, (ast.Name, ast.Attribute)) else None
 
 
+def gathered(read: ast.Subscript, dtype: Hashable) -> Result:
+    """`tensor[numbers]`, a list of whole numbers some of which are tensors now: read through an index tensor."""
+    text = "{of}[torch.tensor({numbers}, dtype=torch.long, device={of}.device)]"
+    parts = (("of", read.value), ("numbers", read.slice))
+    return Result(dtype, (), Counterpart(read, formula=text, parts=parts), of_any=True)
+
+
 def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
     """`sorted(numbers)` of numbers that are tensors now: a tensor of one dimension."""
     falls = [constant(k.value) for k in call.keywords if k.arg == "reverse"]

@@ -12,7 +12,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant, method, number_type, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
@@ -124,6 +124,10 @@ class Lists(WrittenOut):
                     self._one_of(node, lambda: self._follow(parent, dtype))
                 elif element in self._inside:
                     self._follow(parent, dtype)
+            case ast.Subscript(value=of, slice=index, ctx=ast.Load()) if index is node and is_tensor(self.facts, of):
+                if dtype_kind(dtype) != "int" or self._kind_of(node, dtype) != "int":
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
+                self._becomes(parent, counterparts.gathered(parent, dtype))
             case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
                 self._one_of(node, lambda: self._taken_apart(targets, dtype))
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.GeneratorExp):
@@ -158,10 +162,13 @@ class Lists(WrittenOut):
         return elements[place] if -len(elements) <= place < len(elements) else None
 
     def _one_of(self, node: ast.expr, follow: Callable[[], None]) -> None:
-        """Any element of a list: where what becomes of it is written for a tensor, all of them have to be tensors."""
-        before = {*self.counterparts}
+        """Any element of a list: where what becomes of it is written for a tensor, as is what it is an index of, all
+        of them have to be tensors.
+        """
+        before = {*self.counterparts, *self.asks}
         follow()
-        if self.counterparts.keys() - before:
+        indexed = {asked for asked in self.asks if isinstance(asked, ast.Subscript)}
+        if {*self.counterparts, *indexed} - before:
             self._all_of(node)
 
     def _makes(self, call: ast.Call) -> str | None:

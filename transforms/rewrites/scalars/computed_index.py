@@ -24,13 +24,11 @@ import ast
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Scalar, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Container, Scalar, Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
@@ -46,6 +44,12 @@ from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, Sc
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.scalars.forms.picked_module import (
+    is_module_list,
+    leaked,
+    module_called,
+    picked_module,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -274,10 +278,9 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         return refuse(NAME, f"`{ast.unparse(node.value)}` is not known to be a tensor")
     code, value = Code(facts.source), facts.value(node.value)
     text = code.argument(node.value)
-    parent = facts.parent(node)
-    listed = isinstance(value, ExternalInstance) and value.cls == "torch.nn.ModuleList"
-    if isinstance(parent, ast.Call) and parent.func is node and (listed or _modules(value)):
-        return _module(facts, node, parent, index)
+    if is_module_list(value) and (called_once := module_called(facts, node)) is not None:
+        kept = [*(d for d in index.differences if d.kind != "shape"), _LATE]
+        return picked_module(facts, node, called_once, index.text, kept)
     differences = [d for d in index.differences if d.kind != "shape"]
     table: tuple[str, type] | None = None
     forms: Mapping[ast.expr, Counterpart] = {}
@@ -333,48 +336,8 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
         found.append(
             Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
         )
-        found.append(_leaked("a tensor"))
+        found.append(leaked("a tensor"))
     return found
-
-
-def _leaked(of: str) -> Difference:
-    says = f"gradients may become NaN where the derivative of {of} that is not chosen is not finite"
-    return Difference("gradients", says)
-
-
-def _modules(value: Value) -> bool:
-    """Is a value a list of modules?"""
-    if isinstance(value, Container):
-        return value.kind == "modules"
-    return isinstance(value, ExternalInstance) and value.cls == "torch.nn.ModuleList"
-
-
-def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: _Index) -> Fix:
-    """`layers[i](x)`: all layers are computed, and one result is selected."""
-    code = Code(facts.source)
-    layer = fresh(facts, "layer")
-
-    def make() -> list[TextEdit]:
-        imports = Imports(facts)
-        every = f"[{code.text(call, {node: layer})} for {layer} in {code.operand(node.value)}]"
-        return [
-            *imports.edits(),
-            replace_expression(facts.source, call, f"{imports.name('torch.stack')}({every})[{index.text}].squeeze(0)"),
-        ]
-
-    differences = [
-        *(d for d in index.differences if d.kind != "shape"),
-        Difference("evaluation", "all modules of the list are called"),
-        Difference("exception", "the results of the modules must have equal shapes"),
-        Difference("dtype", "if the dtypes of the results differ, the result has the promoted one"),
-        Difference("state", "modules not chosen change their buffers, and what else they keep"),
-        Difference("random", "modules not chosen draw their random numbers"),
-        Difference("aliasing", "a module's result that is its input, or part of it, is a copy"),
-        Difference("zero-gradients", "parameters of the modules not chosen get zeros for gradients instead of None"),
-        _leaked("a module"),
-        _LATE,
-    ]
-    return offer(NAME, "call all modules and select a result", facts, make, differences)
 
 
 def _table(facts: FunctionFacts, node: ast.expr) -> tuple[str, type] | None:

@@ -4,16 +4,18 @@ Before:
     best = max(range(len(feats)), key=lambda i: scores[i].item())
     chosen = max(ts, key=lambda t: t.norm())
     order = sorted(range(len(feats)), key=lambda i: scores[i].item(), reverse=True)
+    longest = max(ts, key=len)
 
 After:
     best = torch.stack([scores[i] for i in range(len(feats))]).argmax()
     chosen = torch.stack(ts).index_select(0, torch.stack([t.norm() for t in ts]).argmax().reshape(1)).squeeze(0)
     order = torch.stack([scores[i] for i in range(len(feats))]).argsort(descending=True, stable=True).unbind()
+    longest = sorted(ts, key=len, reverse=True)[0]
 
 Legal when:
     the key is a lambda of one element, which gives a tensor without effects; what is chosen from are the numbers of a
     `range`, where each use of them takes a 0-d tensor, or tensors in a list or tuple of this function, and
-    the one chosen is not changed in place.
+    the one chosen is not changed in place. A key that is known while tracing orders whatever it is asked of.
 
 Differs in:
     nothing to choose from raises another exception; a NaN is the greatest and the least. Of tensors, equal shapes and
@@ -25,10 +27,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.module_level import names_bound
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
@@ -71,6 +75,8 @@ class _Choice(NamedTuple):
 
 @asks("effects", "memory", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    if (known := _known(facts)) is not None:
+        return known
     choice = _choice(facts)
     if choice is None:
         return None
@@ -98,6 +104,48 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if called(facts, choice.values, "builtins.range"):
         return _numbers(facts, choice, place, imports, differences)
     return _tensor(facts, choice, place, imports, differences)
+
+
+def _known(facts: FunctionFacts) -> Fix | Refusal | None:
+    """The first in order by a key that is known while tracing: Dynamo traces `sorted` with one, `max` of tensors
+    without (torch 2.13). The first of several that are equal is what `max` takes, as `sorted` keeps their order.
+    """
+    call = next((n for n in (facts.node, *facts.ancestors(facts.node)) if _takes_one(facts, n)), None)
+    tree = facts.source.tree
+    if not isinstance(call, ast.Call) or tree is None:
+        return None
+    if "sorted" in locals_of(facts.function) | names_bound(tree.body):
+        return refuse(NAME, "`sorted` is another function here")
+    key, value = call.keywords[0].value, None
+    if isinstance(key, ast.Lambda):
+        value = facts.value(key.body)
+        if not isinstance(value, Static) or effects(facts, key.body):
+            return None
+    elif not (isinstance(key, ast.Name) and called(facts, ast.Call(key, [], []), "builtins.len")):
+        return None
+    code, several = Code(facts.source), len(call.args) > 1
+    values = f"({', '.join(map(code.argument, call.args))})" if several else code.argument(call.args[0])
+    falls = ", reverse=True" if called(facts, call, "builtins.max") else ""
+    text = f"sorted({values}, key={code.argument(key)}{falls})[0]"
+    of = facts.value(call.args[0])
+    whole = several or (isinstance(of, Container) and bool(of.items))
+    differences = [] if whole else [Difference("exception", "nothing to choose from raises another exception")]
+    if value is not None and value.type not in ("int", "bool", "str"):  # type: ignore[attr-defined]
+        differences.append(Difference("nan", "a NaN among the keys may choose another one"))
+    return offer(
+        NAME,
+        "take the first in order",
+        facts,
+        lambda: [replace_expression(facts.source, call, text)],
+        differences,
+    )
+
+
+def _takes_one(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Is this `max(values, key=...)` or `min(one, other, key=...)`?"""
+    if not isinstance(node, ast.Call) or not node.args or any(isinstance(a, ast.Starred) for a in node.args):
+        return False
+    return called(facts, node, "builtins.max", "builtins.min") is not None and [k.arg for k in node.keywords] == ["key"]
 
 
 def _choice(facts: FunctionFacts) -> _Choice | None:

@@ -31,6 +31,7 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
@@ -240,6 +241,9 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     numbers = [e for e in edges if isinstance(e, (int, float)) and abs(e) < 2**53]
     if not numbers or len(numbers) != len(edges) or numbers != sorted(numbers):
         return "only numbers that are written in order have another form"
+    taken_out = conversion(facts, sought)
+    if taken_out is not None and taken_out[0] in ("item", "float"):
+        sought = taken_out[1]
     of = facts.value(sought)
     wide = isinstance(of, Tensor) and (of.dtype == "int64" or dtype_kind(of.dtype) == "float")
     if not wide and not all(0 <= number < 128 for number in numbers):
@@ -252,7 +256,8 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
         return "the place stays a Python number"
     # as Python asks, one number at a time: in the tensor's dtype, and of NaN nothing is true
     left, edge = ast.unparse(call.func).endswith("_left"), fresh(facts, "edge")
-    test = f"{edge} < {code.operand(sought)}" if left else f"~({code.operand(sought)} < {edge})"
+    number = f"{code.operand(sought)}.double()" if taken_out is not None else code.operand(sought)
+    test = f"{edge} < {number}" if left else f"~({number} < {edge})"
     says = f"`{code.text(sought)}` of several elements raises no more, or otherwise"
     several = [] if isinstance(of, Tensor) and of.rank == 0 else [Difference("exception", says)]
     stacked = f"{imports.name('torch.stack')}([{test} for {edge} in {code.text(call.args[0])}])"

@@ -1,0 +1,1 @@
+"""What an index picks, and the forms of it."""
