@@ -237,17 +237,16 @@ class MaskedNames:
 
     def _number(self, name: str, of: str, value: ast.expr, mask: str) -> str:
         """A Python number that the loop computes becomes a 0-d tensor."""
-        given, counted = number_type(self.facts, value), self.facts.value(value)
-        if isinstance(counted, Tensor) and counted.rank == 0 and counted.dtype == _DTYPES[of] != "float64":
-            given = of  # a branch inside the loop has made a tensor of it
-        self._becomes_tensor(name, of, given, value)
+        self._becomes_tensor(name, of, number_type(self.facts, value), value)
         text = self.code.argument(value, self._replace)
         if self._while_tracing and not reads(value) & stored(self.loop.body):  # `select` looks for two tensors
             text = f"{self.imports.name('torch.full_like')}({name}, {text})"
         return self._chosen(name, mask, text)
 
     def _becomes_tensor(self, name: str, of: str, given: str | None, value: ast.expr) -> None:
-        if given != of:
+        counted = self.facts.value(value)
+        met = isinstance(counted, Tensor) and counted.rank == 0 and counted.dtype == _DTYPES[of]
+        if given != of and not met:  # a mend inside the loop has made a tensor of it
             raise NotSelectableError(f"`{name}` and `{self.code.text(value)}` are not known to be numbers of one type")
         if name in self._numbers:
             return
@@ -255,6 +254,8 @@ class MaskedNames:
         made, uses = as_tensor(self.facts, _DTYPES[of], lambda uses: uses.name(name), rewrites=True)
         if uses.also:
             raise NotSelectableError(f"`{self.code.text(uses.also[0])}` stays a Python number")
+        if met and made != _DTYPES[of]:
+            raise NotSelectableError(f"`{name}` and `{self.code.text(value)}` would have different dtypes")
         self.predicates.differences += uses.differences
         self._replace |= written(self.facts, self.imports, {}, uses.counterparts)
         tensor, dtype = self.imports.name("torch.tensor"), self.imports.name(f"torch.{made}")
