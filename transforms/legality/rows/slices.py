@@ -71,14 +71,34 @@ def is_known(facts: FunctionFacts, index: ast.expr) -> bool:
 
 
 def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
-    """`w` of `n : n + w`, where it is known while tracing."""
-    if part.lower is None or not isinstance(part.upper, ast.BinOp) or not isinstance(part.upper.op, ast.Add):
-        return None
-    begin = ast.unparse(part.lower)
-    for one, other in ((part.upper.left, part.upper.right), (part.upper.right, part.upper.left)):
-        if ast.unparse(one) == begin and isinstance(facts.value(other), Static):
-            return other
-    return None
+    """`w` of `n : n + w`, or of `n * w : (n + 1) * w`, where it is known while tracing."""
+    match part:
+        case ast.Slice(lower=ast.expr() as lower, upper=ast.BinOp(op=ast.Add()) as upper):
+            widths = _beside(upper, ast.unparse(lower))
+        case ast.Slice(lower=ast.BinOp(op=ast.Mult()) as lower, upper=ast.BinOp(op=ast.Mult()) as upper):
+            # the next part of the same width
+            parts = [(w, n) for w, n in _sides(lower) for n_1 in _beside(upper, ast.unparse(w)) if _is_next(n_1, n)]
+            widths = [w for w, _ in parts]
+        case _:
+            return None
+    return next((w for w in widths if isinstance(facts.value(w), Static)), None)
+
+
+def _sides(node: ast.BinOp) -> list[tuple[ast.expr, ast.expr]]:
+    return [(node.left, node.right), (node.right, node.left)]
+
+
+def _beside(node: ast.BinOp, text: str) -> list[ast.expr]:
+    """The other operand of one that is written so."""
+    return [other for one, other in _sides(node) if ast.unparse(one) == text]
+
+
+def _is_next(number: ast.expr, before: ast.expr) -> bool:
+    """Is a number `n + 1`?"""
+    match number:
+        case ast.BinOp(op=ast.Add()):
+            return any(constant(one) == 1 for one in _beside(number, ast.unparse(before)))
+    return False
 
 
 def is_whole_number(facts: FunctionFacts, bound: ast.expr) -> bool:

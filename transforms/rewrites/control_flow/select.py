@@ -75,6 +75,7 @@ from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.bodies.in_vain import in_vain
 from graphmend.transforms.legality.gradients.sides import (
     EITHER_GRADIENT,
+    carries,
     flow_pairs,
     gradient_differences,
     lost,
@@ -383,12 +384,14 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
         if not shares(facts, side).fresh and (written_to(facts, chosen) or _identified(facts)):
             raise NotAFunctionError(f"`{shortened(side)}` is changed in place or compared later, and would be a copy")
     differences = [*predicates.differences, *_differences(facts, facts.statement, chosen.test, sides, [])]
-    code = predicates.code
-    bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
+    bodies = [f"lambda: {predicates.code.argument(side)}" for side in (chosen.body, chosen.orelse)]
     first, second = bodies[::-1] if swapped else bodies
+    either = mixed(facts, carries(facts, chosen.body), carries(facts, chosen.orelse))
+    differences += [EITHER_GRADIENT] if either and differences and recorded(facts, facts.statement) else []
     if differences and laid_apart(facts, chosen.body, chosen.orelse):
         differences.append(_STRIDES)
-    options = _put_back(facts, sides) + (", any_strides=True" if _STRIDES in differences else "")
+    options = (", mixed_grad=True" if EITHER_GRADIENT in differences else "") + _put_back(facts, sides)
+    options += ", any_strides=True" if _STRIDES in differences else ""
     text = f"{imports.name(f'{RUNTIME}.select', RUNTIME)}({condition}, {first}, {second}{options})"
 
     def make() -> list[TextEdit]:

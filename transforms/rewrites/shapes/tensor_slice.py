@@ -102,16 +102,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _windows(facts: FunctionFacts) -> list[Sliced] | None:
     """The slices of the subscript around the finding, where several are by tensors, and each takes a known length."""
-    node = next(
-        (n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, (ast.Subscript, ast.stmt))), None
-    )
+    around = (facts.node, *facts.ancestors(facts.node))
+    node = next((n for n in around if isinstance(n, (ast.Subscript, ast.stmt))), None)
     if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not is_tensor(facts, node.value):
         return None
     parts = node.slice.elts
-    if not all(isinstance(part, ast.Slice) for part in parts):
+    last = constant(parts[0]) is ...  # dimensions are counted from the end then
+    if not all(isinstance(part, ast.Slice) for part in parts[last:]):
         return None
     found = [
-        Sliced(node, part, dim, True)
+        Sliced(node, part, dim - len(parts) if last else dim, True)
         for dim, part in enumerate(parts)
         if isinstance(part, ast.Slice) and not is_whole(part) and by_tensor(facts, part)
     ]
@@ -134,7 +134,8 @@ def _each_window(facts: FunctionFacts, parts: list[Sliced]) -> Fix | Refusal:
         for one in parts:
             width = width_of(facts, one.part)
             assert width is not None
-            text += f"[{':, ' * one.dim}{_window(facts, imports, one, width)}]"
+            first, last = ("..., ", ", :" * (-one.dim - 1)) if one.dim < 0 else (":, " * one.dim, "")
+            text += f"[{first}{_window(facts, imports, one, width)}{last}]"
         return [*imports.edits(), replace_expression(facts.source, node, text)]
 
     differences += [_END, _SHORT, *_copied(facts, parts[0])]
@@ -368,9 +369,8 @@ def _named(facts: FunctionFacts, positions: str) -> tuple[str, list[TextEdit]]:
     value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) else None
     if value is None or len(positions) <= _SHORT_TEXT or not begins_line(facts.source, statement):
         return positions, []
-    if has_own_names(facts, facts.node) or not repeatable(
-        facts, value
-    ):  # something in the statement may change what the positions depend on
+    # something in the statement may change what the positions depend on
+    if has_own_names(facts, facts.node) or not repeatable(facts, value):
         return positions, []
     name = fresh(facts, "inside")
     return name, [insert_before(facts.source, statement, f"{name} = {positions}\n")]
