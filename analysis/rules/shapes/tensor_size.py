@@ -69,6 +69,16 @@ def example_inputs():
 import torch
 
 @torch.compile
+def f(x, y):
+    return torch.zeros(3, 3).index_put_((y, x.argmax(-1)), torch.ones_like(y, dtype=torch.float), accumulate=True)
+
+def example_inputs():
+    return [(torch.rand(3, 3), torch.tensor([0, 1, 2]))]
+""",
+        """
+import torch
+
+@torch.compile
 def f(x):
     top = x.max()
     y = torch.stack([top, x.min()]) + torch.full((2,), top) + torch.add(top, top) + torch.linspace(0, top, 2)
@@ -191,7 +201,8 @@ def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
     """Whether a call takes no tensor at one place, in any of the ways that it may be meant."""
     count, names = len(event.arguments), frozenset(event.keywords)
     ways = [o for o in torch.overloads(event.callee) if o.accepts(count, names, {place: False})]
-    if any(o.parameter(place) in _SEQUENCES for o in ways):
+    puts = event.callee.rpartition(".")[2].startswith("index_put")
+    if any(o.parameter(place) in _SEQUENCES or (puts and o.parameter(place) == "indices") for o in ways):
         return False
     return bool(ways) and not any(o.accepts(count, names, {place: True}) for o in torch.overloads(event.callee))
 
