@@ -30,6 +30,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test, split
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients.sides import gradient_differences, recorded
+from graphmend.transforms.legality.numbers.said import is_said
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.legality.totality import kept_from_raising, may_raise
 
@@ -198,7 +199,7 @@ class MaskedLoop(MaskedNames):
                 if masks == {mask} or masks == {self._mask()}:
                     return masks.pop()
                 raise NotSelectableError("the `continue` is nested")
-        if mask and _writes_a_place(statement):
+        if mask and _happens_or_not(self.facts, statement):
             self.changes.append(
                 (statement, f"if not {mask if is_atom(mask) else f'({mask})'}:\n    {HOLE.format(0)}\n")
             )
@@ -271,7 +272,7 @@ class MaskedLoop(MaskedNames):
                     lines.append(line)
                 case ast.Pass() | ast.Expr(value=ast.Constant()):
                     continue
-                case _ if _writes_a_place(statement):
+                case _ if _happens_or_not(self.facts, statement):
                     lines.append(f"if not ({mask}):\n    {self.code.text(statement)}\n")
                 case _:
                     raise NotSelectableError(
@@ -337,14 +338,16 @@ class MaskedLoop(MaskedNames):
         return [*edits, insert_after(source, self.loop, behind)] if behind else edits
 
 
-def _writes_a_place(statement: ast.stmt) -> bool:
-    """Does a statement only write into a tensor, or bind an attribute? Whether the loop was left is asked in front of
-    it, for the mends of branches.
+def _happens_or_not(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """Does a statement only write into a tensor, bind an attribute, or say something? Whether the loop was left is asked
+    in front of it, for the mends of branches.
     """
     match statement:
         case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):
             return True
         case ast.AugAssign(target=ast.Subscript() | ast.Attribute()):
+            return True
+        case ast.Expr(value=ast.Call() as call) if is_said(facts, call):
             return True
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr))):
             return attr.endswith("_") and not attr.endswith("__")

@@ -224,6 +224,11 @@ def _is_emitted(facts: FunctionFacts, node: ast.AST | None) -> bool:
     return name.startswith((f"{_RUNTIME}emit", f"{_RUNTIME}later"))
 
 
+def is_said(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a call only write text, also where it is put off?"""
+    return _is_output(facts, call) or _is_emitted(facts, call)
+
+
 def _is_output(facts: FunctionFacts, call: ast.Call) -> bool:
     name = qualified(facts, call.func) or ""
     return name in ("builtins.print", "warnings.warn") or name.startswith("logging.")
