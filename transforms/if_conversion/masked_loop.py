@@ -339,8 +339,8 @@ class MaskedLoop(MaskedNames):
 
 
 def _happens_or_not(facts: FunctionFacts, statement: ast.stmt) -> bool:
-    """Does a statement only write into a tensor, bind an attribute, or say something? Whether the loop was left is asked
-    in front of it, for the mends of branches.
+    """Does a statement only write into a tensor, bind an attribute, or say something? Whether the loop was left is
+    asked in front of it, for the mends of branches.
     """
     match statement:
         case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):
