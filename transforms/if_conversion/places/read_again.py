@@ -11,7 +11,8 @@ from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import reads
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
+from graphmend.transforms.legality.operations import aliases
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -26,7 +27,7 @@ def may_read(facts: FunctionFacts, code: ast.AST, target: str, root: str) -> boo
         return not names.isdisjoint(reads(code))
     place = ast.parse(target, mode="eval").body
     nodes = [*nodes_in(code)]
-    if any(_is_named_alike(n, place) for n in nodes) or any(
+    if any(_is_named_alike(facts, n, place) for n in nodes) or any(
         isinstance(n, ast.Call) and _is_own(facts, n) for n in nodes
     ):
         return True  # of what object it is asked, and what a function of the program reads, is not known
@@ -47,9 +48,11 @@ def _is_apart(facts: FunctionFacts, node: ast.Attribute | ast.Subscript, place: 
     return not written.startswith(f"{root}{dot}{rest}")
 
 
-def _is_named_alike(node: ast.AST, place: ast.expr) -> bool:
-    """Has what is read the attribute, or the key, of a place?"""
+def _is_named_alike(facts: FunctionFacts, node: ast.AST, place: ast.expr) -> bool:
+    """Has what is read the attribute, or the key, of a place? A method of a tensor of that name is something else."""
     if isinstance(node, ast.Attribute) and isinstance(place, ast.Attribute):
+        if is_tensor(facts, node.value) and node.attr not in aliases.VIEW_ATTRIBUTES:
+            return False
         return node.attr == place.attr and isinstance(node.ctx, ast.Load)
     return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _key(node) == _key(place) is not None
 

@@ -34,16 +34,14 @@ from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients.sides import gradient_differences, lost
+from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
-from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view, worked_into
+from graphmend.transforms.legality.rows.copies import OF_ALL, outdated, worked_into
 from graphmend.transforms.legality.rows.masked_elements import one_by_one, other_size, same_dtype, same_shape
 from graphmend.transforms.legality.rows.slices import (
     Sliced,
-    by_tensor,
     is_known,
-    is_whole,
     is_whole_number,
     sliced,
     width_of,
@@ -51,6 +49,7 @@ from graphmend.transforms.legality.rows.slices import (
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.inside_slice import inside_slice
+from graphmend.transforms.rewrites.shapes.forms.windows import END, FLOAT, SHORT, copied, each_window, window, windows
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -59,27 +58,23 @@ if TYPE_CHECKING:
 NAME = "tensor_slice"
 #: positions of more characters than this get a name
 _SHORT_TEXT = 50
-_END = Difference("exception", "a part that would reach over an end of the tensor raises")
-_SHORT = Difference("shape", "a part that begins below zero is taken from the end, where it was empty")
-_COPY = Difference("aliasing", "the result is a copy instead of a view")
-_LAYOUT = Difference("strides", "the result may have other strides")
 _ALL = Difference("evaluation", "all elements are computed, those outside of the slice in vain")
 _SIZES = "what is sliced has different sizes there"
-_FLOAT = Difference("exception", "a bound that is no whole number raises no more")
 
 
 @asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    if (parts := _windows(facts)) is not None:
-        return _each_window(facts, parts)
+    if (parts := windows(facts)) is not None:
+        return each_window(facts, parts)
     found = _found(facts)
     if found is None:
         return None
+    found = _stored_part(facts, found) or found
     node, part = found.node, found.part
     bounds = [b for b in (part.lower, part.upper) if b is not None]
     if part.step is not None or not repeatable(facts, node.value, *bounds):
         return refuse(NAME, "the slice has a step, or more than computes its bounds")
-    differences = [_FLOAT] if any(not is_whole_number(facts, b) for b in bounds) else []
+    differences = [FLOAT] if any(not is_whole_number(facts, b) for b in bounds) else []
     if isinstance(node.ctx, ast.Store):
         return _stored(facts, found, differences)
     if isinstance(node.ctx, ast.Del) or written_to(facts, node):
@@ -91,57 +86,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not found.whole and not found.kept:
         return refuse(NAME, "what the slice gives is taken from some of the other dimensions")
     if found.whole and (width := width_of(facts, part)) is not None:
-        return _offer(facts, found, width, [*differences, _END, _SHORT, *_copied(facts, found)])
+        return _offer(facts, found, width, [*differences, END, SHORT, *copied(facts, found)])
     if found.dim != 0 or not found.whole:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
         return _later(facts, found, reduced, differences)
     also, sizes = _stored_there(facts, found)
-    return _offer(facts, found, None, [*differences, *sizes, *_copied(facts, found)], also)
-
-
-def _windows(facts: FunctionFacts) -> list[Sliced] | None:
-    """The slices of the subscript around the finding, where several are by tensors, and each takes a known length."""
-    around = (facts.node, *facts.ancestors(facts.node))
-    node = next((n for n in around if isinstance(n, (ast.Subscript, ast.stmt))), None)
-    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not is_tensor(facts, node.value):
-        return None
-    parts = node.slice.elts
-    last = constant(parts[0]) is ...  # dimensions are counted from the end then
-    if not all(isinstance(part, ast.Slice) for part in parts[last:]):
-        return None
-    found = [
-        Sliced(node, part, dim - len(parts) if last else dim, True)
-        for dim, part in enumerate(parts)
-        if isinstance(part, ast.Slice) and not is_whole(part) and by_tensor(facts, part)
-    ]
-    known = all(one.part.step is None and width_of(facts, one.part) is not None for one in found)
-    others = all(is_whole(part) for part in parts if part not in [one.part for one in found])
-    return found if len(found) > 1 and known and others else None
-
-
-def _each_window(facts: FunctionFacts, parts: list[Sliced]) -> Fix | Refusal:
-    """`x[i : i + 3, j : j + 3]`: one dimension after the other."""
-    node, lowers = parts[0].node, [one.part.lower for one in parts if one.part.lower is not None]
-    if not repeatable(facts, node.value, *lowers) or not isinstance(node.ctx, ast.Load) or written_to(facts, node):
-        return refuse(NAME, "what the slices give is written to, or more than computes their bounds")
-    if outdated(facts, node):
-        return refuse(NAME, f"`{ast.unparse(node.value)}` may change before the part is read, which a copy misses")
-    differences = [] if all(is_whole_number(facts, lower) for lower in lowers) else [_FLOAT]
-
-    def make() -> list[TextEdit]:
-        imports, text = Imports(facts), Code(facts.source).operand(node.value)
-        for one in parts:
-            width = width_of(facts, one.part)
-            assert width is not None
-            first, last = ("..., ", ", :" * (-one.dim - 1)) if one.dim < 0 else (":, " * one.dim, "")
-            text += f"[{first}{_window(facts, imports, one, width)}{last}]"
-        return [*imports.edits(), replace_expression(facts.source, node, text)]
-
-    differences += [_END, _SHORT, *_copied(facts, parts[0])]
-    return offer(
-        NAME, "pick by positions instead of by slices, one dimension after the other", facts, make, differences
-    )
+    return _offer(facts, found, None, [*differences, *sizes, *copied(facts, found)], also)
 
 
 def _stored_there(facts: FunctionFacts, found: Sliced) -> tuple[Sliced | None, list[Difference]]:
@@ -152,14 +103,6 @@ def _stored_there(facts: FunctionFacts, found: Sliced) -> tuple[Sliced | None, l
             sizes = other_size(facts, found.node.value, value.value, found.dim) if other is not None else None
             return (other, sizes) if sizes is not None and repeatable(facts, value.value) else (None, [])
     return None, []
-
-
-def _copied(facts: FunctionFacts, found: Sliced) -> list[Difference]:
-    """What the program may see of a copy in the place of a view."""
-    seen = [_LAYOUT] if layout_shows(facts, found.node) else []
-    if seen_as_view(facts, found.node):
-        seen += [_COPY, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
-    return seen
 
 
 def _behind_numbers(facts: FunctionFacts, found: Sliced) -> str | None:
@@ -255,13 +198,13 @@ def _behind(facts: FunctionFacts, found: Sliced, tensor: str, differences: list[
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         if width is not None:
-            window = _window(facts, imports, found._replace(dim=0), width)
-            return [*imports.edits(), replace_expression(facts.source, found.node, f"{tensor}[{window}]")]
+            places = window(facts, imports, found._replace(dim=0), width)
+            return [*imports.edits(), replace_expression(facts.source, found.node, f"{tensor}[{places}]")]
         mask, named = _named(facts, _mask(facts, imports, found, line=True))
         return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    ends = [] if width is None else [_END, _SHORT]
-    every = [*differences, *ends, *_copied(facts, found)]
+    ends = [] if width is None else [END, SHORT]
+    every = [*differences, *ends, *copied(facts, found)]
     return offer(NAME, "pick by positions instead of by a slice", facts, make, every)
 
 
@@ -277,20 +220,21 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
     if (width := width_of(facts, found.part)) is not None:
         if not found.whole:
             return refuse(NAME, "other indices stand beside the slice")
-        return _offer(facts, found, width, [*differences, _END])
+        return _offer(facts, found, width, [*differences, END])
     if number_type(facts, value) is not None:
         return _offer(facts, found, None, differences)
     if isinstance(filled := facts.value(value), Tensor) and filled.rank == 0 and not filled.ndarray:
         return _offer(facts, found, None, differences, filled=value)
     same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(found.node.slice)
-    if not (same and isinstance(value, ast.Subscript) and is_tensor(facts, value.value) and found.whole):
+    beside = found.whole or found.dim >= 0
+    if not (same and isinstance(value, ast.Subscript) and is_tensor(facts, value.value) and beside):
         leaves = _parts_alike(facts, found, value) if found.whole else []
         if not leaves:
             says = f"`{ast.unparse(value)}` is neither a number nor computed from the same part of other tensors"
             return refuse(NAME, says)
         return _selected(facts, found, value, leaves, [*differences, _ALL])
-    if found.dim != 0:
-        return _selected(facts, found, value, [Sliced(value, found.part, found.dim, True)], differences)
+    if found.dim != 0 or not found.whole:
+        return _selected(facts, found, value, [sliced(facts, value) or found], differences)
     other = Sliced(value, value.slice, 0, True) if isinstance(value.slice, ast.Slice) else None
     if other is None or not repeatable(facts, value.value):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to be a plain part")
@@ -312,7 +256,7 @@ def _parts_alike(facts: FunctionFacts, found: Sliced, value: ast.expr) -> list[S
 def _selected(
     facts: FunctionFacts, found: Sliced, value: ast.expr, leaves: list[Sliced], differences: list[Difference]
 ) -> Fix | Refusal:
-    """`y[:, :n] = x[:, :n]` of tensors of one shape, as a selection between them."""
+    """`y[:, :n] = x[:, :n]` of tensors of one shape, or of the same places in them, as a selection between them."""
     for leaf in leaves:
         if not same_shape(facts, found.node.value, leaf.node.value) or not repeatable(facts, leaf.node.value):
             return refuse(NAME, "the tensors are not known to have one shape")
@@ -321,9 +265,10 @@ def _selected(
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
-        whole: dict[ast.expr, str] = {leaf.node: code.operand(leaf.node.value) for leaf in leaves}
-        texts = (code.operand(found.node.value), whole.get(value) or f"({code.argument(value, whole)})")
-        target, other = (f"{text}.movedim({found.dim}, -1)" for text in texts)
+        whole: dict[ast.expr, str] = {leaf.node: _around(facts, leaf) for leaf in leaves}
+        texts = (_around(facts, found), whole.get(value) or f"({code.argument(value, whole)})")
+        numbers = [i for i in _in_front(found) if not isinstance(i, ast.Slice)]  # which leave no dimension
+        target, other = (f"{text}.movedim({found.dim - len(numbers)}, -1)" for text in texts)
         name = fresh(facts, "inside")
         text = f"{name} = {_mask(facts, imports, found)}\n"
         text += f"{target}.copy_({imports.name('torch.where')}({name}, {other}, {target}))\n"
@@ -335,6 +280,17 @@ def _selected(
         says = "where the dtypes differ, the tensor may go through the other one"
         differences = [*differences, Difference("rounding", says)]
     return offer(NAME, "select by positions instead of by a slice", facts, make, differences)
+
+
+def _in_front(found: Sliced) -> list[ast.expr]:
+    index = found.node.slice
+    return index.elts[: max(found.dim, 0)] if isinstance(index, ast.Tuple) else []
+
+
+def _around(facts: FunctionFacts, found: Sliced) -> str:
+    """The text of a tensor, or of the places in it that stand beside the slice."""
+    code = Code(facts.source)
+    return code.operand(found.node.value) if found.whole else code.text(found.node, {found.part: ":"})
 
 
 def _offer(
@@ -349,7 +305,7 @@ def _offer(
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        positions = _window(facts, imports, found, width) if width is not None else _mask(facts, imports, found)
+        positions = window(facts, imports, found, width) if width is not None else _mask(facts, imports, found)
         positions, named = _named(facts, positions)
         parts = [found.part, *([also.part] if also is not None else [])]
         edits = [*named, *(replace_expression(facts.source, part, positions) for part in parts)]
@@ -369,25 +325,33 @@ def _named(facts: FunctionFacts, positions: str) -> tuple[str, list[TextEdit]]:
     value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) else None
     if value is None or len(positions) <= _SHORT_TEXT or not begins_line(facts.source, statement):
         return positions, []
-    # something in the statement may change what the positions depend on
-    if has_own_names(facts, facts.node) or not repeatable(facts, value):
+    # something in the statement may change what the positions depend on, but for a call around them, which comes last
+    first = [*value.args, *(k.value for k in value.keywords)] if isinstance(value, ast.Call) else [value]
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        first.append(value.func.value)
+    if has_own_names(facts, facts.node) or not repeatable(facts, *first):
         return positions, []
     name = fresh(facts, "inside")
     return name, [insert_before(facts.source, statement, f"{name} = {positions}\n")]
-
-
-def _window(facts: FunctionFacts, imports: Imports, found: Sliced, width: ast.expr) -> str:
-    code = Code(facts.source)
-    assert found.part.lower is not None
-    device = code.operand(found.node.value)
-    span = f"{imports.name('torch.arange')}({code.argument(width)}, device={device}.device)"
-    return f"{code.operand(found.part.lower)} + {span}"
 
 
 def _mask(facts: FunctionFacts, imports: Imports, found: Sliced, *, line: bool = False) -> str:
     """Which positions of the dimension lie inside the slice; where it must be known to be a `line`, as one."""
     tensor = Code(facts.source).operand(found.node.value)
     return inside_slice(facts, imports, found.part, tensor, f"{tensor}.shape[{found.dim}]", line=line)
+
+
+def _stored_part(facts: FunctionFacts, found: Sliced) -> Sliced | None:
+    """The place of `y[i, :n] = x[i, :n]`, where the finding is about what is read."""
+    match facts.statement:
+        case ast.Assign(targets=[ast.Subscript() as target], value=value) if value is found.node:
+            return _like(facts, target, found) if found.kept else _same_part(facts, target, found)
+    return None
+
+
+def _same_part(facts: FunctionFacts, node: ast.Subscript, found: Sliced) -> Sliced | None:
+    same = is_tensor(facts, node.value) and ast.unparse(node.slice) == ast.unparse(found.node.slice)
+    return sliced(facts, node) if same else None
 
 
 def _found(facts: FunctionFacts) -> Sliced | None:

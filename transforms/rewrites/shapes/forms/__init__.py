@@ -1,0 +1,1 @@
+"""Forms of slices that `tensor_slice` knows, a file a subject."""
