@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.syntax.source import LineIndex
 from graphmend.analysis.syntax.span import Span
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.positions import first_position
 from graphmend.transforms.fix import TextEdit, Unmendable
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _IMPORT = re.compile(r"\s*(import|from)\s")
 _BINDING = re.compile(r"^\s*(?:for )?([^\W\d]\w*(?:, [^\W\d]\w*)*) (?:=|in) ", re.MULTILINE)
+
+#: what stands in front of an expression in parentheses, with them: no call, and no definition
+_OPENS = re.compile(r"(?:[=+*/%|&^<>,(\[{:-]|\b(?:return|in|and|or|not|if|else))\s*\($")
 
 #: stands in new code for a list of statements that already exist
 HOLE = "__statements_{}__"
@@ -50,8 +54,15 @@ def insert_after(source: Source, statement: ast.stmt, new: str) -> TextEdit:
 
 
 def replace_expression(source: Source, node: ast.expr, text: str) -> TextEdit:
-    """Put `text` in the place of an expression."""
-    return TextEdit(source.span(node), text)
+    """Put `text` in the place of an expression, and of parentheses around it that it does without."""
+    span = source.span(node)
+    if span.line != span.end_line or not is_atom(text):
+        return TextEdit(span, text)
+    line = source.lines.line(span.line - 1)
+    before, after = line[: span.column], line[span.end_column :]
+    if after.startswith(")") and _OPENS.search(before):
+        span = span._replace(column=span.column - 1, end_column=span.end_column + 1)
+    return TextEdit(span, text)
 
 
 def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:

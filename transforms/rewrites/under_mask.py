@@ -32,7 +32,7 @@ from graphmend.transforms.rewrites.masked_losses import Loss
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-REDUCTIONS = frozenset("sum mean prod norm max min amax amin any all std var median quantile".split())
+REDUCTIONS = frozenset("sum mean prod norm max min amax amin any all std var median quantile logsumexp".split())
 
 
 class NotReducibleError(Exception):
@@ -200,6 +200,11 @@ class Elements:
             return self._spread(reduction, imports, mask, text)
         if how in ("median", "quantile"):
             return self._ranked(reduction, imports, mask, text, dtype_kind(dtype))
+        if how == "logsumexp":
+            if dtype_kind(dtype) != "float":
+                raise NotReducibleError(f"`{ast.unparse(reduction.body)}` is not known to hold floating numbers")
+            self._rounds()
+            return f'{where}({mask}, {text}, float("-inf")).logsumexp({dim})'
         if how == "prod":
             return f"{where}({mask}, {text}, 1).prod()"
         if how == "norm":

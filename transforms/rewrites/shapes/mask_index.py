@@ -317,7 +317,7 @@ def _mendable(facts: FunctionFacts, use: ast.Subscript | ast.Call, places: ast.e
 
 
 _REDUCTIONS = frozenset(
-    "sum mean prod norm max min amax amin any all numel size len mse_loss l1_loss smooth_l1_loss huber_loss "
+    "sum mean prod norm max min amax amin logsumexp any all numel size len mse_loss l1_loss smooth_l1_loss huber_loss "
     "cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div".split()
 )
 

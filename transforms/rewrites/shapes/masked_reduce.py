@@ -197,8 +197,8 @@ def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments:
     given += [keywords.pop(name) for name in ("dim", "axis") if name in keywords]
     value = facts.value(found.mask)
     rows = len(given) == 1 and constant(given[0]) == 0 and not (isinstance(value, Tensor) and value.rank == 0)
-    rows = rows and how in ("sum", "mean", "std", "var", "amax", "amin")
-    if not known or keywords or (given and not rows):
+    rows = rows and how in ("sum", "mean", "std", "var", "amax", "amin", "logsumexp")
+    if not known or keywords or (given and not rows) or (how == "logsumexp" and not rows):
         raise NotReducibleError(f"`{ast.unparse(call)}` is no reduction of all picked elements")
     return replace(reduction, rows=rows, option=option)
 
