@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.liveness import locals_of, parameters, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 
 if TYPE_CHECKING:
@@ -36,11 +38,11 @@ def writes_number(facts: FunctionFacts, node: ast.expr) -> bool:
         case ast.FormattedValue(conversion=-1):
             return True
         case ast.BinOp(left=text, op=ast.Mod(), right=right) if right is node:
-            return _by_percent(constant(text), 0)
+            return _by_percent(constant(text), [node], node)
         case ast.Tuple(elts=elts) if isinstance(around, ast.BinOp) and around.right is parent:
-            return isinstance(around.op, ast.Mod) and _by_percent(constant(around.left), elts.index(node))
+            return isinstance(around.op, ast.Mod) and _by_percent(constant(around.left), elts, node)
         case ast.Call(func=ast.Attribute(attr=attr), args=[text, *args]) if attr in _LOGGING and node in args:
-            return _by_percent(constant(text), args.index(node))
+            return not _is_defined(facts, attr) and _by_percent(constant(text), args, node)
         case ast.keyword():
             return _is_format(around)
         case ast.Call(func=function, args=[first, *_]) if node is not function:
@@ -48,9 +50,10 @@ def writes_number(facts: FunctionFacts, node: ast.expr) -> bool:
     return False
 
 
-def _by_percent(text: object, place: int) -> bool:
-    """Does a text write what it is given at a place by a conversion that asks for a number?"""
-    if not isinstance(text, str):
+def _by_percent(text: object, given: Sequence[ast.expr], node: ast.expr) -> bool:
+    """Does a text write one of what it is given by a conversion that asks for a number?"""
+    place = given.index(node)
+    if not isinstance(text, str) or any(isinstance(one, ast.Starred) for one in given[:place]):
         return False
     found = re.findall(r"%(\(\w+\))?([-+ #0\d.*]*)(.)", text)
     if any(name or "*" in flags for name, flags, _ in found):
@@ -63,7 +66,8 @@ def _is_format(call: ast.AST | None) -> bool:
     """Is this `"...".format(...)` that shows nothing by `str` or `repr`?"""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
-            return all(conversion is None for *_, conversion in Formatter().parse(text))
+            fields = [(name or "", conversion) for _, name, _, conversion in Formatter().parse(text)]
+            return all(conversion is None and not {".", "["} & {*name} for name, conversion in fields)
     return False
 
 
@@ -76,7 +80,7 @@ def hands_out(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = froze
             return ()
         case ast.Return() | ast.Yield():
             inner = next((a for a in facts.ancestors(node) if isinstance(a, _SCOPES)), facts.function)
-            return () if inner is facts.function else None
+            return () if inner is facts.function and not is_added_to(facts, facts.function.name) else None
         case ast.Dict(values=values) if node in values:
             return hands_out(facts, parent, seen)
         case ast.List() | ast.Tuple():
@@ -88,6 +92,32 @@ def hands_out(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = froze
         case ast.keyword() if isinstance(call := facts.parent(parent), ast.Call):
             return _takes(facts, call, node, seen)
     return None
+
+
+def is_added_to(facts: FunctionFacts, function: str) -> bool:
+    """Does code of the file change in place what a function gives? A number it would change under its own name only."""
+    tree = facts.source.tree
+    for scope in nodes_in(tree) if tree is not None else ():
+        if not isinstance(scope, (*_SCOPES, ast.Module)):
+            continue
+        given = {
+            name
+            for n in nodes_in(scope)
+            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None and _asks(n.value, function)
+            for name in writes(n)
+        }
+        for adds in (n for n in nodes_in(scope) if isinstance(n, ast.AugAssign)):
+            if _asks(adds.target, function) or given & {n.id for n in nodes_in(adds.target) if isinstance(n, ast.Name)}:
+                return True
+    return False
+
+
+def _asks(node: ast.AST, function: str) -> bool:
+    """Does an expression call a function, or ask for a property, by its name?"""
+    return any(
+        (n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else None) == function
+        for n in nodes_in(node)
+    )
 
 
 def _all(found: Iterable[Sequence[ast.expr] | None]) -> Sequence[ast.expr] | None:
@@ -105,13 +135,22 @@ def _keeps(facts: FunctionFacts, place: ast.expr, seen: frozenset[str]) -> Seque
     match place:
         case ast.Name(id=name) if name in seen:
             return ()
-        case ast.Name(id=name):
+        case ast.Name(id=name) if _is_made_here(facts, name):
             reads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             loads = [n for n in reads if isinstance(n.ctx, ast.Load) and not is_filled(facts, n)]
             return _all(hands_out(facts, read, seen | {name}) for read in loads)
         case ast.Attribute() | ast.Subscript() if not isinstance(facts.value(place.value), Tensor):
             return (place,)
     return None
+
+
+def _is_made_here(facts: FunctionFacts, name: str) -> bool:
+    """Does a local name stand for nothing but containers that the function makes?"""
+    bound = bindings(facts).get(name, [])
+    own = name in locals_of(facts.function) and name not in parameters(facts.function)
+    shared = (n for n in nodes_in(facts.function) if isinstance(n, (ast.Global, ast.Nonlocal)))
+    made = all(b.value is not None and not b.part and _makes_container(facts, b.value) for b in bound)
+    return own and bool(bound) and made and not any(name in n.names for n in shared)
 
 
 def is_filled(facts: FunctionFacts, container: ast.expr) -> bool:
@@ -127,18 +166,30 @@ def is_filled(facts: FunctionFacts, container: ast.expr) -> bool:
 def _takes(facts: FunctionFacts, call: ast.Call, node: ast.expr, seen: frozenset[str]) -> Sequence[ast.expr] | None:
     """As `hands_out`, of what a call is given. Nearly all of Python's library tells a tensor from a number."""
     match call.func:
-        case ast.Attribute(value=of, attr=attr) if attr in _STORING and call.args[-1:] == [node]:
-            return _keeps(facts, of, seen) if isinstance(facts.parent(call), ast.Expr) else None
+        case ast.Attribute(value=of, attr=attr) if attr in _STORING:
+            plain = isinstance(facts.parent(call), ast.Expr) and not call.keywords and _is_stored(attr, call, node)
+            return _keeps(facts, of, seen) if plain else None
     name = qualified(facts, call.func)
     if name in _COPIES:
         return hands_out(facts, call, seen)
     last = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", None)
-    if last is None or last in _LOGGING or last in {getattr(n, "name", None) for n in _definitions(facts)}:
+    if last is None or last in _LOGGING or _is_defined(facts, last):
         return None
     if name is None:
         is_method = isinstance(call.func, ast.Attribute)
         return () if is_method and not any(hasattr(of, last) for of in _OF_PYTHON) else None
     return () if name.split(".")[0] not in {"builtins", "torch", *sys.stdlib_module_names} else None
+
+
+def _is_stored(attr: str, call: ast.Call, node: ast.expr) -> bool:
+    """Does a method store what it is given as a value? The entries of a set, and keys, are looked up."""
+    if call.args[-1:] != [node] or len(call.args) != {"insert": 2, "setdefault": 2}.get(attr, 1):
+        return False
+    return isinstance(node, ast.Dict) if attr == "update" else True
+
+
+def _is_defined(facts: FunctionFacts, name: str | None) -> bool:
+    return any(getattr(definition, "name", None) == name for definition in _definitions(facts))
 
 
 def _definitions(facts: FunctionFacts) -> Sequence[ast.AST]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
-from graphmend.analysis.program.entities import class_of
-from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
-from graphmend.transforms.legality.numbers.calls.handed_out import hands_out, is_filled, writes_number
+from graphmend.transforms.legality.numbers.calls.handed_out import (
+    hands_out,
+    is_added_to,
+    is_filled,
+    writes_number,
+)
+from graphmend.transforms.legality.numbers.calls.readers import reads_elsewhere
+from graphmend.transforms.legality.rows.counts import asks_length
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -25,7 +30,6 @@ _CONVERSIONS = frozenset("builtins.float builtins.int builtins.bool".split()) | 
     f"math.{name}"
     for name in "ceil cos exp fabs floor isfinite isinf isnan log log10 log1p log2 pow sin sqrt tanh".split()
 }
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class ReadElsewhere(HandedOn):
@@ -46,7 +50,7 @@ class ReadElsewhere(HandedOn):
         attribute = target.value if isinstance(target, ast.Subscript) else target
         if not isinstance(attribute, ast.Attribute):
             return
-        for facts, read in _reads(self.facts, attribute):
+        for facts, read in reads_elsewhere(self.facts, attribute):
             node = read if attribute is target else facts.parent(read)
             if attribute is not target and isinstance(read.ctx, ast.Load) and _takes_all(node):
                 raise NeedsPythonNumberError(f"`{shortened(node or read)}` needs Python numbers")
@@ -68,36 +72,49 @@ class ReadElsewhere(HandedOn):
         call = self.facts.parent(node)
         if isinstance(call, ast.Call) and qualified(self.facts, call.func) in _CONVERSIONS:
             return True
-        return writes_number(self.facts, node) or self._is_handed_out(node, dtype)
+        return writes_number(self.facts, node) or self._is_handed_out(node, dtype, itself=isinstance(call, ast.Call))
 
-    def _is_handed_out(self, node: ast.expr, dtype: Hashable) -> bool:
-        """Does another function only keep what it reads, or hand it out? Who reads it there is followed."""
+    def _is_handed_out(self, node: ast.expr, dtype: Hashable, *, itself: bool = False) -> bool:
+        """Does another function only keep what it reads, or hand it out? Who reads it there is followed. `itself`: is
+        that the number, which a call stores as it is?
+        """
         places = hands_out(self.facts, node) if self._is_elsewhere else None
         if places is None:
             return False
         says = f"`{shortened(self.facts.parent(node) or node)}` gets a 0-d tensor instead of a Python number"
         self.differences.append(Difference("type", says))
         for place in places:
-            self._container_kept(place, dtype)
+            self._container_kept(place, dtype, itself=itself)
         return True
 
-    def _container_kept(self, place: ast.expr, dtype: Hashable) -> None:
-        """What becomes of a container in an attribute, or of what holds that, of which an element is a tensor now."""
+    def _container_kept(self, place: ast.expr, dtype: Hashable, *, itself: bool) -> None:
+        """What becomes of a container in an attribute, or of what holds that, of which an element is a tensor now, or
+        holds one.
+        """
         attribute = place
         while isinstance(attribute, ast.Subscript):
             attribute = attribute.value
         if not isinstance(attribute, ast.Attribute):
             return
         own = ((self.facts, node) for node in self._reads(attribute) if isinstance(node, ast.Attribute))
-        for facts, read in (*_reads(self.facts, attribute), *own):
+        for facts, read in (*reads_elsewhere(self.facts, attribute), *own):
             node: ast.expr = read
             while isinstance(entry := facts.parent(node), ast.Subscript) and entry.value is node:
                 node = entry
             if node in self._elsewhere or not isinstance(getattr(node, "ctx", None), ast.Load):
                 continue
             self._elsewhere.add(node)
-            if not is_filled(facts, node):
-                self._asked_in(facts, node, dtype, is_number=_depth(node) > _depth(place))
+            if is_filled(facts, node) or asks_length(facts, facts.parent(node)):
+                continue
+            inner = _depth(node) > _depth(place) and not any(isinstance(n, ast.Slice) for n in nodes_in(node))
+            if not itself and hands_out(facts, node) is None:
+                raise NeedsPythonNumberError(f"`{shortened(facts.parent(node) or node)}` needs Python numbers")
+            self._asked_in(facts, node, dtype, is_number=inner and itself)
+
+    def _hands_back(self, *_: object) -> None:
+        function = self.facts.function.name
+        if is_added_to(self.facts, function):
+            raise NeedsPythonNumberError(f"what `{function}` gives is changed in place")
 
     def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
         if not self._is_handed_out(node, dtype):
@@ -119,7 +136,7 @@ class ReadElsewhere(HandedOn):
         """Follows a number, or a container of it, in another function."""
         uses = self._in(facts, dtype, rewrites=False)
         uses.callers = self.callers | {self.facts.function}
-        uses.returns_to = lambda *_: None  # to whom is named, as for those that read the attribute itself
+        uses.returns_to = uses._hands_back  # to whom is named, as for those that read the attribute itself
         uses._elsewhere, uses._is_elsewhere = self._elsewhere, True
         if is_number:
             uses.follow(node)
@@ -131,82 +148,8 @@ class ReadElsewhere(HandedOn):
         self.differences += uses.differences
 
 
-def _reads(facts: FunctionFacts, attribute: ast.Attribute) -> Iterator[tuple[FunctionFacts, ast.Attribute]]:
-    """Where other functions of the file read an attribute of that name, of what may be the same object."""
-    tree = facts.source.tree
-    for function in nodes_in(tree) if tree is not None else ():
-        if not isinstance(function, _DEFINITIONS) or function is facts.function:
-            continue
-        within: FunctionFacts | None = None
-        for node in nodes_in(function):
-            if not (isinstance(node, ast.Attribute) and node.attr == attribute.attr):
-                continue
-            within = within or facts.within(function)
-            if not isinstance(node.ctx, ast.Load) and not isinstance(within.parent(node), ast.AugAssign):
-                continue
-            if not _comes_first(within, node) and _may_be_same(facts, attribute.value, within, node.value):
-                yield within, node
-
-
-def _comes_first(facts: FunctionFacts, read: ast.Attribute) -> bool:
-    """Does an object read one of its attributes while it is made, before any other method of it runs?"""
-    if facts.function.name != "__init__" or not _is_self(facts, read.value):
-        return False
-    inner = (ast.Lambda, ast.GeneratorExp, *_DEFINITIONS)
-    around = [above for above in facts.ancestors(read) if isinstance(above, inner)]
-    again = (n for n in nodes_in(facts.source.tree or read) if isinstance(n, ast.Call))
-    return around in ([], [facts.function]) and not any(_makes_anew(call) for call in again)
-
-
-def _makes_anew(call: ast.Call) -> bool:
-    """Is this `self.__init__(...)`? `Base.__init__(self)` and `super().__init__()` are part of the first time."""
-    match call:
-        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
-            return False
-        case ast.Call(func=ast.Attribute(attr="__init__"), args=[ast.Name(id="self"), *_]):
-            return False
-        case ast.Call(func=ast.Attribute(attr="__init__")):
-            return True
-    return False
-
-
 def _depth(place: ast.expr) -> int:
     return 1 + _depth(place.value) if isinstance(place, ast.Subscript) else 0
-
-
-def _may_be_same(facts: FunctionFacts, one: ast.expr, within: FunctionFacts, other: ast.expr) -> bool:
-    """May two expressions of different functions be one object? Not those of unrelated classes."""
-    if isinstance(within.value(other), Tensor):
-        return False
-    first, second = class_of(facts.value(one)), class_of(within.value(other))
-    if first is not None and second is not None:
-        return first in mro(second) or second in mro(first)
-    if not (_is_self(facts, one) and _is_self(within, other)):
-        return True
-    families = _families(facts.source.tree)
-    return any({facts.owner, within.owner} <= family for family in families)
-
-
-def _families(tree: ast.AST | None) -> list[set[ast.ClassDef | None]]:
-    """For each class of a file it and its bases there, whose methods one object has."""
-    classes = {n.name: n for n in nodes_in(tree) if isinstance(n, ast.ClassDef)} if tree is not None else {}
-    found: list[set[ast.ClassDef | None]] = []
-    for cls in classes.values():
-        family: set[ast.ClassDef | None] = set()
-        todo = [cls]
-        while todo:
-            if (one := todo.pop()) not in family:
-                family.add(one)
-                todo += [classes[b.id] for b in one.bases if isinstance(b, ast.Name) and b.id in classes]
-        found.append(family)
-    return found
-
-
-def _is_self(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is an expression the first parameter of a method?"""
-    arguments = facts.function.args
-    first = next(iter([*arguments.posonlyargs, *arguments.args]), None)
-    return isinstance(node, ast.Name) and first is not None and node.id == first.arg and facts.owner is not None
 
 
 def _takes_all(node: ast.AST | None) -> bool:
