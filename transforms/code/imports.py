@@ -28,7 +28,7 @@ class Imports:
 
     @cached_property
     def _hidden(self) -> set[str]:
-        return _shadows(self.facts)
+        return shadowed(self.facts)
 
     @cached_property
     def _globals(self) -> dict[str, list[_Binding]]:
@@ -119,7 +119,7 @@ def _target(node: ast.AST, name: str) -> str | None:
     return None
 
 
-def _shadows(facts: FunctionFacts) -> set[str]:
+def shadowed(facts: FunctionFacts) -> set[str]:
     """Names that do not mean the module's binding at the place of the finding."""
     function, hidden = facts.function, {*locals_of(facts.function)}
     tree = facts.source.tree

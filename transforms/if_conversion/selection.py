@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Const, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, surely_bound
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients.sides import (
@@ -304,7 +304,8 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
     if not (isinstance(value, Tensor) and not value.ndarray and possible & holding):
         raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
     if value.rank != 0:
-        if tensor.before is not None:
+        fits = literal in (0, 1) or (isinstance(literal, (int, float)) and exact_in(literal, value.dtype))
+        if tensor.before is not None or not fits or not _meets_as_many(predicates.facts, tensor.node, number.node):
             raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
         says = f"`{number.text}` becomes a tensor of the shape of `{tensor.text}`, as does what is computed with it"
         predicates.differences.append(Difference("shape", says))
@@ -331,6 +332,20 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
     _written_elsewhere(predicates, uses)
     predicates.differences += uses.differences
     return either
+
+
+def _meets_as_many(facts: FunctionFacts, tensor: ast.expr, number: ast.expr) -> bool:
+    """Is a tensor or a number that one expression gives computed with a tensor that is not known to have no dimensions?
+    Where the number fills the tensor's shape, another one would be repeated.
+    """
+    chosen = facts.parent(tensor)
+    if not isinstance(chosen, ast.IfExp) or facts.parent(number) is not chosen:
+        return False
+    match meets := facts.parent(chosen):
+        case ast.BinOp(left=left, right=right):
+            value = facts.value(right if left is chosen else left)
+            return isinstance(value, Tensor) and value.rank != 0 and is_tensor(facts, meets)
+    return False
 
 
 def _is_tensor_but_here(facts: FunctionFacts, name: str) -> bool:

@@ -125,7 +125,8 @@ class Lists(WrittenOut):
                 elif element in self._inside:
                     self._follow(parent, dtype)
             case ast.Subscript(value=of, slice=index, ctx=ast.Load()) if index is node and is_tensor(self.facts, of):
-                if dtype_kind(dtype) != "int" or self._kind_of(node, dtype) != "int":
+                # the numbers of a tuple are indices of one dimension each
+                if dtype_kind(dtype) != "int" or self._kind_of(node, dtype) != "int" or not is_list(self.facts, node):
                     raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
                 self._becomes(parent, counterparts.gathered(parent, dtype))
             case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):

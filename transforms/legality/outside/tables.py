@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _LOOPS = (ast.For, ast.comprehension)
-_ROWS = (ast.Tuple, ast.List)
 
 
 def is_bound_by_loops(facts: FunctionFacts, name: str) -> bool:
@@ -34,30 +33,25 @@ def is_of_a_table(facts: FunctionFacts, function: ast.expr) -> bool:
     through = called(facts, over, "builtins.enumerate", "builtins.reversed")
     display = _display(facts, through.args[0] if through is not None and len(through.args) == 1 else over)
     tree = facts.source.tree
-    entries = _entries(display, loops[0].target, function.id) if display is not None else None
+    numbered = through is not None and ast.unparse(through.func).endswith("enumerate")
+    entries = _entries(display, loops[0].target, function.id, numbered=numbered) if display is not None else None
     return entries is not None and all(
         isinstance(e, ast.Lambda) or (isinstance(e, ast.Name) and is_lasting(e.id, tree)) for e in entries
     )
 
 
-def _entries(display: ast.List | ast.Tuple, target: ast.expr, name: str) -> list[ast.expr] | None:
+def _entries(display: ast.List | ast.Tuple, target: ast.expr, name: str, *, numbered: bool) -> list[ast.expr] | None:
     """What a loop binds a name to: the entries of what it runs through, or one column of tuples."""
     match target:
-        case ast.Name():
+        case ast.Name() if not numbered:
             return display.elts
-        case ast.Tuple(elts=[_, ast.Name(id=second)]) if second == name and not any(
-            isinstance(e, _ROWS) for e in display.elts
-        ):
-            return display.elts  # of `enumerate`
-        case ast.Tuple(elts=targets) if all(isinstance(t, ast.Name) for t in targets):
+        case ast.Tuple(elts=[_, ast.Name(id=second)]) if numbered:
+            return display.elts if second == name else None
+        case ast.Tuple(elts=targets) if all(isinstance(t, ast.Name) for t in targets) and not numbered:
             place = [t.id for t in targets if isinstance(t, ast.Name)].index(name)
             rows = [e.elts for e in display.elts if isinstance(e, ast.Tuple) and len(e.elts) == len(targets)]
             return [row[place] for row in rows] if len(rows) == len(display.elts) else None
     return None
-
-
-def _is_row(entries: list[ast.expr]) -> bool:
-    return any(isinstance(e, (ast.Tuple, ast.List)) for e in entries)
 
 
 def is_entry(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -45,6 +45,7 @@ from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.scalars.forms.picked_module import (
+    blocker,
     is_module_list,
     leaked,
     module_called,
@@ -279,6 +280,8 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
     code, value = Code(facts.source), facts.value(node.value)
     text = code.argument(node.value)
     if is_module_list(value) and (called_once := module_called(facts, node)) is not None:
+        if (why := blocker(facts, node, called_once)) is not None:
+            return refuse(NAME, why)
         kept = [*(d for d in index.differences if d.kind != "shape"), _LATE]
         return picked_module(facts, node, called_once, index.text, kept)
     differences = [d for d in index.differences if d.kind != "shape"]

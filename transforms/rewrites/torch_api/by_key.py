@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.imports import Imports, shadowed
 from graphmend.transforms.code.module_level import names_bound
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
@@ -114,7 +113,7 @@ def _known(facts: FunctionFacts) -> Fix | Refusal | None:
     tree = facts.source.tree
     if not isinstance(call, ast.Call) or tree is None:
         return None
-    if "sorted" in locals_of(facts.function) | names_bound(tree.body):
+    if "sorted" in shadowed(facts) | names_bound(tree.body):
         return refuse(NAME, "`sorted` is another function here")
     key, value = call.keywords[0].value, None
     if isinstance(key, ast.Lambda):
@@ -127,8 +126,8 @@ def _known(facts: FunctionFacts) -> Fix | Refusal | None:
     values = f"({', '.join(map(code.argument, call.args))})" if several else code.argument(call.args[0])
     falls = ", reverse=True" if called(facts, call, "builtins.max") else ""
     text = f"sorted({values}, key={code.argument(key)}{falls})[0]"
-    of = facts.value(call.args[0])
-    whole = several or (isinstance(of, Container) and bool(of.items))
+    of = call.args[0]
+    whole = several or (isinstance(of, (ast.List, ast.Tuple)) and any(not isinstance(e, ast.Starred) for e in of.elts))
     differences = [] if whole else [Difference("exception", "nothing to choose from raises another exception")]
     if value is not None and value.type not in ("int", "bool", "str"):  # type: ignore[attr-defined]
         differences.append(Difference("nan", "a NaN among the keys may choose another one"))

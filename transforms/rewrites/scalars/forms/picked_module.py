@@ -15,6 +15,9 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, TextEdit
+from graphmend.transforms.legality.bodies.layers import Effect
+from graphmend.transforms.legality.bodies.module_effects import of_module
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import offer
 
 if TYPE_CHECKING:
@@ -30,27 +33,38 @@ def is_module_list(value: Value) -> bool:
 
 
 def module_called(facts: FunctionFacts, picked: ast.Subscript) -> ast.Call | None:
-    """The one call of a module that is picked: as it stands, or by a name in the statement behind."""
+    """The one call of a module that is picked: as it stands, or by a local name, as all of the statement behind."""
     match parent := facts.parent(picked):
         case ast.Call(func=function) if function is picked:
             return parent
         case ast.Assign(targets=[ast.Name(id=name)]) if stores(facts, name) == 1:
             reads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
-            call = facts.parent(reads[-1]) if len(reads) == 2 else None
+            shared = (n for n in nodes_in(facts.function) if isinstance(n, (ast.Global, ast.Nonlocal)))
+            call = facts.parent(reads[-1]) if len(reads) == 2 and not any(name in n.names for n in shared) else None
             if isinstance(call, ast.Call) and call.func is reads[-1] and _follows(facts, parent, call):
                 return call
     return None
 
 
 def _follows(facts: FunctionFacts, statement: ast.stmt, call: ast.Call) -> bool:
-    """Does the statement behind another evaluate a call once, whatever it does else?"""
+    """Is a call all that the statement behind another evaluates?"""
     around = facts.parent(statement)
     blocks = [block for part in ("body", "orelse") if statement in (block := getattr(around, part, []))]
     behind = blocks[0][blocks[0].index(statement) + 1 :][:1] if blocks else []
-    inner = (ast.stmt, ast.Lambda, ast.comprehension, ast.GeneratorExp, ast.ListComp, ast.IfExp, ast.BoolOp)
-    above = next((a for a in facts.ancestors(call) if isinstance(a, inner)), None)
-    simple = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
-    return bool(behind) and above is behind[0] and isinstance(above, simple)
+    return bool(behind) and isinstance(behind[0], (ast.Assign, ast.Expr, ast.Return)) and behind[0].value is call
+
+
+def blocker(facts: FunctionFacts, picked: ast.Subscript, call: ast.Call) -> str | None:
+    """Why not all modules can be called: with what each is given, one after the other."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if found := effects(facts, *given):
+        return found[0]
+    value, tree = facts.value(picked.value), facts.source.tree
+    inside = value.items or (value.of,) if isinstance(value, Container) else ()
+    for one in inside:
+        if one is not None and (does := of_module(one, tree, {})).effect & Effect.STAYS:
+            return f"{does.part or 'a module'} may change what the next one is given"
+    return None
 
 
 def picked_module(
