@@ -37,28 +37,33 @@ def returned(
     function: ast.FunctionDef,
     is_new: Callable[[ast.expr], bool | None],
     passes_on: Callable[[ast.expr], ast.expr | None],
+    computes: Callable[[ast.expr], bool],
 ) -> Returned:
-    """What all `return` statements of a function give; `passes_on`: the argument that a call may give back."""
+    """What all `return` statements of a function give; `passes_on`: the argument that a call may give back; `computes`:
+    is what is new an operation by itself?
+    """
     flow = _Flow(function.body, is_new, passes_on)
     flow.run(function.body, frozenset())
     inner = {n for f in nodes_in(function) if isinstance(f, _INNER) and f is not function for n in nodes_in(f)}
     values = [(n, n.value) for n in nodes_in(function) if isinstance(n, ast.Return) and n not in inner]
     if not values or isinstance(function, ast.AsyncFunctionDef):
         return Returned.ANY
-    if all(value is not None and _computes(value) and is_new(value) for _, value in values):
+    if all(value is not None and computes(value) and is_new(value) for _, value in values):
         return Returned.ALONE
     made = all(value is not None and flow.makes(value, flow.before.get(at, frozenset())) for at, value in values)
     return Returned.MADE if made else Returned.ANY
 
 
-def _computes(value: ast.expr) -> bool:
-    """Is an expression an operation by itself, or one of torch's functions, by its name?"""
-    match value:
-        case ast.BinOp() | ast.Compare():
-            return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "F"), attr=attr)):
-            return attr in aliases.NEW
-    return False
+def _given_another(statement: ast.stmt) -> set[str]:
+    """The names of tensors that a statement gives other memory."""
+    found = set()
+    for node in nodes_in(statement):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="set_")):
+                found.add(name)
+            case ast.Attribute(value=ast.Name(id=name), attr="data", ctx=ast.Store()):
+                found.add(name)
+    return found
 
 
 class _Flow:
@@ -92,12 +97,14 @@ class _Flow:
         return after
 
     def _behind(self, statement: ast.stmt, names: _Names) -> _Names | None:
-        left = names - writes(statement)
+        left = names - writes(statement) - _given_another(statement)
         match statement:
-            case ast.If(body=body, orelse=orelse):
+            case ast.If(test=test, body=body, orelse=orelse):
+                names = names - writes(test)
                 sides = [side for side in (self.run(body, names), self.run(orelse, names)) if side is not None]
                 return frozenset.intersection(*sides) if sides else None
-            case ast.With(body=body):  # which may go on behind an exception in it
+            case ast.With(items=items, body=body):  # which may go on behind an exception in it
+                names = names - writes(*items)
                 after = self.run(body, names)
                 return None if after is None else names & after
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
@@ -123,6 +130,8 @@ class _Flow:
                 return name in names
             case ast.IfExp(body=body, orelse=orelse):
                 return self.makes(body, names) and self.makes(orelse, names)
+            case ast.Call(func=ast.Attribute(attr="set_")):
+                return False
             case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in aliases.VIEWS or flags.is_in_place(
                 attr
             ):

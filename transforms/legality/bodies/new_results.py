@@ -12,7 +12,11 @@ from graphmend.transforms.legality.bodies.layers import Does, Effect
 from graphmend.transforms.legality.bodies.module_effects import of_function, of_module
 from graphmend.transforms.legality.bodies.new_memory import Returned
 from graphmend.transforms.legality.bodies.own_object import result_of, result_of_module
-from graphmend.transforms.legality.bodies.replaced_modules import is_made_by_argument, is_put_elsewhere
+from graphmend.transforms.legality.bodies.replaced_modules import (
+    is_made_by_argument,
+    is_put_elsewhere,
+    is_rearranged,
+)
 from graphmend.transforms.legality.own_functions import is_the_only_one
 from graphmend.transforms.legality.rows.modules import has_hooks
 
@@ -44,7 +48,7 @@ def _may_be_another(facts: FunctionFacts, module: ast.expr, tree: ast.AST) -> bo
     """May an attribute hold another module than its class says?"""
     match module:
         case ast.Attribute(value=of, attr=attr) if (owner := class_of(facts.value(of))) is not None:
-            return is_put_elsewhere(attr, tree) or is_made_by_argument(owner, attr)
+            return is_put_elsewhere(attr, tree) or is_rearranged(attr, tree) or is_made_by_argument(owner, attr)
     return True
 
 

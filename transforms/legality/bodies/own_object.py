@@ -12,12 +12,19 @@ from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, 
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.legality.bodies.changed import MAKERS
 from graphmend.transforms.legality.bodies.layers import asks_in_place, layer_gives_new, passes_on
 from graphmend.transforms.legality.bodies.local_names import root_of
 from graphmend.transforms.legality.bodies.new_memory import Returned, returned
-from graphmend.transforms.legality.bodies.replaced_modules import is_defined_twice, is_made_by_argument
+from graphmend.transforms.legality.bodies.replaced_modules import (
+    is_defined_twice,
+    is_made_by_argument,
+    is_put_elsewhere,
+    is_rearranged,
+)
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations import names as known
 
 _DEEPEST = 12
 
@@ -26,24 +33,72 @@ class OwnObject:
     """The first parameter of a method; of a function that is none, nothing."""
 
     def __init__(self, info: FunctionInfo, owner: ClassInfo | None, depth: int = 0) -> None:
-        self._owner, self._depth = owner, depth
+        self._owner, self._depth, self._module = owner, depth, info.module
         self.name = next((p.arg for p in info.parameters), None) if owner is not None else None
+        node = info.node
+        self._locals = {p.arg for p in info.parameters} | writes(*([] if isinstance(node, ast.Lambda) else node.body))
 
     def is_new(self, value: ast.expr) -> bool | None:
-        """Does an expression give a tensor or a number that nothing else has? None for a name."""
+        """Does an expression give a tensor or a number that nothing else has? None for a name. What local names stand
+        for is taken to be tensors and numbers.
+        """
         match value:
-            case ast.BinOp() | ast.Compare():
-                return True
+            case ast.BinOp(left=left, right=right):
+                return self._is_plain(left) and self._is_plain(right)
+            case ast.Compare(left=left, comparators=rights):
+                return all(map(self._is_plain, (left, *rights)))
             case ast.Constant(value=bool() | int() | float()):
                 return True
             case ast.Name():
                 return None
-            case ast.Call(func=ast.Attribute(attr=attr) as function):
+            case ast.Call(func=ast.Attribute(attr=attr) as function, keywords=keywords):
+                if any(k.arg in (None, "out") for k in keywords):
+                    return False
                 if self.name is not None and root_of(function) == self.name:
-                    called = self.attribute(function)
+                    called = None if self._may_be_another(function) else self.attribute(function)
                     return called is not None and all(gives_new(one, self._depth + 1) for one in options(called))
-                return (attr in aliases.NEW or attr in MAKERS) and not asks_in_place(value, attr)
+                listed = attr in aliases.NEW or attr in MAKERS
+                return listed and self._is_of_torch(function) and not asks_in_place(value, attr)
         return False
+
+    def computes(self, value: ast.expr) -> bool:
+        """Is an expression an operation, or a call of one of torch's functions, whose result nothing else can have?"""
+        match value:
+            case ast.BinOp() | ast.Compare():
+                return True
+            case ast.Call(func=ast.Attribute() as function):
+                return root_of(function) not in self._locals and self._is_of_torch(function)
+        return False
+
+    def _is_of_torch(self, function: ast.Attribute) -> bool:
+        """Is a function one of torch's, or a method of what a local name stands for, or of something computed?"""
+        root = root_of(function)
+        if root is None or root in self._locals:
+            return True
+        bound = root in self._module.globals or root in self._module.classes or root in self._module.functions
+        return not bound and (self._module.qualified(function) or "").rpartition(".")[0] in known.FUNCTIONAL
+
+    def _is_plain(self, operand: ast.expr) -> bool:
+        """Is an operand a tensor or a number, and no object whose operators may give something else?"""
+        root = root_of(operand) if isinstance(operand, ast.Attribute) else None
+        if isinstance(operand, ast.Name) or (root is not None and root != self.name):
+            name = operand.id if isinstance(operand, ast.Name) else root
+            path = self._module.qualified(operand) or ""
+            values = self._module.globals.get(name or "", [])
+            constant = bool(values) and all(isinstance(v, ast.Constant) for v in values)
+            return name in self._locals or constant or path.startswith("math.")
+        return not self.is_object(operand)
+
+    def _may_be_another(self, function: ast.expr) -> bool:
+        """May code put another module where the object holds one?"""
+        while isinstance(function, ast.Subscript):
+            function = function.value
+        tree = self._module.source.tree
+        return (
+            not isinstance(function, ast.Attribute)
+            or is_put_elsewhere(function.attr, tree)
+            or is_rearranged(function.attr, tree)
+        )
 
     def passes_on(self, value: ast.expr) -> ast.expr | None:
         """What a call of a module that the object holds may give back instead of memory of its own."""
@@ -99,7 +154,7 @@ def result_of(function: FunctionInfo, owner: ClassInfo | None, depth: int = 0) -
     if owner is not None and is_defined_twice(function):
         return Returned.ANY
     own = OwnObject(function, owner, depth)
-    return returned(node, own.is_new, own.passes_on)
+    return returned(node, own.is_new, own.passes_on, own.computes)
 
 
 @lru_cache(maxsize=256)

@@ -37,6 +37,23 @@ def is_put_elsewhere(attr: str, tree: ast.AST | None) -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
+def is_rearranged(attr: str, tree: ast.AST | None) -> bool:
+    """May code of a file change which modules a container in an attribute holds, or what a module is?"""
+    for node in nodes_in(tree) if tree is not None else ():
+        match node:
+            case ast.Attribute(attr="_modules" | "__dict__") | ast.Attribute(attr="__class__", ctx=ast.Store()):
+                return True
+            case ast.Attribute(attr="__call__", ctx=ast.Store()):
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr=method)) if name == attr:
+                if method in ("append", "clear", "extend", "insert", "pop", "popitem", "update"):
+                    return True
+            case ast.Subscript(value=ast.Attribute(attr=name), ctx=ast.Store() | ast.Del()) if name == attr:
+                return True
+    return False
+
+
 def is_defined_twice(method: FunctionInfo) -> bool:
     """Has its file another function of its name in the same class, as in the two sides of a branch?"""
     tree = method.source.tree
