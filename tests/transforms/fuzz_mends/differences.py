@@ -14,6 +14,7 @@ _SEEN = {
     "stderr": "output-text",
     "logs": "output-text",
     "warnings": "output-text",
+    "text": "output-text",
     "raised": "exception",
     "rounding": "rounding",
     "dtype": "dtype",

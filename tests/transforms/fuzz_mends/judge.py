@@ -181,6 +181,8 @@ def _within(a: Any, b: Any) -> list[str]:
         return plain
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         if len(a) == 2 and all(isinstance(v, str) for v in (*a, *b)) and a[0] == b[0]:
+            if a[0] == "str" and re.sub(_NUMBER, "", a[1]) != re.sub(_NUMBER, "", b[1]):
+                return ["text"]  # whatever its numbers are
             return ["rounding" if _close(a[1:], b[1:], 1e-5) or _rounds_in_text(a[1], b[1]) else "data"]
         return [what for x, y in zip(a, b, strict=True) for what in _within(x, y)]
     return ["kind"]

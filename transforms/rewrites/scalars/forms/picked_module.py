@@ -10,9 +10,10 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Value
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import stores
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, TextEdit
 from graphmend.transforms.legality.bodies.layers import Effect
@@ -59,6 +60,8 @@ def blocker(facts: FunctionFacts, picked: ast.Subscript, call: ast.Call) -> str 
     given = [*call.args, *(k.value for k in call.keywords)]
     if found := effects(facts, *given):
         return found[0]
+    if not is_tensor(facts, call):
+        return f"`{shortened(call)}` is not known to give a tensor"
     value, tree = facts.value(picked.value), facts.source.tree
     inside = value.items or (value.of,) if isinstance(value, Container) else ()
     for one in inside:
