@@ -17,7 +17,8 @@ Legal when:
     it does not change (`while err > tol and i < n`); its body only assigns names, besides branches that are known while
     tracing, and `if test:` with assignments and `break`, `continue` or one `return`, which moves
     behind the loop; what stands in front of the first `continue` may do anything. What is masked, tests too, has no
-    effect; each name that lives on is a tensor that keeps its shape and dtype (where a shape is not known,
+    effect, but for stores, output and attributes, which stay in a branch on the mask, for the mends of branches; each
+    name that lives on is a tensor that keeps its shape and dtype (where a shape is not known,
     `graphmend.runtime.select` compares them while tracing), and is not changed in place where it may be another's; or
     a Python number of which every use takes a 0-d tensor. Where the loop's own variable, or what a `while` counts in,
     is read behind it or by the `return`, it is a whole number that is kept like that.

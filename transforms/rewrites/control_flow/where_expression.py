@@ -8,6 +8,7 @@ After:
 
 Legal when:
     as for the statement: the test is one element of a tensor, both sides are tensors of one shape and only compute.
+    Or one is a number, which fills the shape of the other, where a tensor is computed with it.
 
 Differs in:
     as for the statement: both sides are computed, and a side that is an existing tensor gives a copy of it.

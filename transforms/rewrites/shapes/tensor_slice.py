@@ -11,7 +11,8 @@ Legal when:
     in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, as each of
     several slices must be, or of the first dimension, behind numbers too, or reduced along its dimension or as a whole,
     together with the same slice of other tensors: there a mask serves (and is mended next). What is stored is one
-    number, a part of known length, or what is computed, element by element, from the same slice of other tensors.
+    number, a part of known length, or what is computed, element by element, from the same slice of other tensors, or
+    the same places of another one, `out[b, :n] = x[b, :n]`.
 
 Differs in:
     a part is a copy, of other strides. One of known length raises where it would reach over the end, and is taken from
