@@ -26,7 +26,7 @@ _IMPORT = re.compile(r"\s*(import|from)\s")
 _BINDING = re.compile(r"^\s*(?:for )?([^\W\d]\w*(?:, [^\W\d]\w*)*) (?:=|in) ", re.MULTILINE)
 
 #: what stands in front of an expression in parentheses, with them: no call, and no definition
-_OPENS = re.compile(r"(?:[=+*/%|&^<>,(\[{:-]|\b(?:return|in|and|or|not|if|else))\s*\($")
+_OPENS = re.compile(r"(?:[=+*/%|&^<>,(\[{:-]|\b(?:return|in|and|or|not|if|else)\s)\s*\($")
 
 #: stands in new code for a list of statements that already exist
 HOLE = "__statements_{}__"
@@ -60,7 +60,7 @@ def replace_expression(source: Source, node: ast.expr, text: str) -> TextEdit:
         return TextEdit(span, text)
     line = source.lines.line(span.line - 1)
     before, after = line[: span.column], line[span.end_column :]
-    if after.startswith(")") and _OPENS.search(before):
+    if after.startswith(")") and not after[1:2].isidentifier() and _OPENS.search(before):
         span = span._replace(column=span.column - 1, end_column=span.end_column + 1)
     return TextEdit(span, text)
 

@@ -215,6 +215,8 @@ class MaskedLoop(MaskedNames):
 
     def _leave(self, statement: ast.If, mask: str) -> str:
         known = [p for p in disjuncts(statement.test) if isinstance(self.facts.value(p), Static) and not self._asks(p)]
+        if known and self.loop.orelse:
+            raise NotSelectableError("whether the loop's `else` runs is not decided by tensors alone")
         if known and isinstance(statement.body[0], ast.Break):
             return self._leave_or_end(statement, known, mask)
         static, tests = split(self.facts, statement.test)
@@ -239,8 +241,13 @@ class MaskedLoop(MaskedNames):
         # what a `continue` has skipped in this iteration is not asked whether it leaves the loop
         asked = f"(~{self.skipped} & {test})" if self._skips else test
         lines.append(f"{self._leaves}{self.stopped} = {self.stopped} | {asked}\n")
+        if known:  # a `while` may have no other end
+            lines.append(f"if {self._any_of(known)}:\n    break\n")
         self.changes.append((statement, "".join(lines)))
         return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
+
+    def _any_of(self, known: Sequence[ast.expr]) -> str:
+        return self.code.line(known[0]) if len(known) == 1 else " or ".join(map(self.code.operand, known))
 
     def _asks(self, test: ast.expr) -> bool:
         return depends(self.facts, test)
@@ -251,8 +258,7 @@ class MaskedLoop(MaskedNames):
         whole = asked[0] if len(asked) == 1 else ast.copy_location(ast.BoolOp(ast.Or(), asked), statement.test)
         test = self._test(mask, [], [whole], whole)
         found = f"(~{self.skipped} & {test})" if self._skips else test
-        ends = self.code.line(known[0]) if len(known) == 1 else " or ".join(map(self.code.operand, known))
-        lines = f"{self._leaves}{self.stopped} = {self.stopped} | {found}\nif {ends}:\n    break\n"
+        lines = f"{self._leaves}{self.stopped} = {self.stopped} | {found}\nif {self._any_of(known)}:\n    break\n"
         self.changes.append((statement, lines))
         return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
 

@@ -67,7 +67,7 @@ def is_known(facts: FunctionFacts, index: ast.expr) -> bool:
     if isinstance(index, ast.Slice):
         return all(is_known(facts, b) for b in (index.lower, index.upper, index.step) if b is not None)
     value = facts.value(index)
-    return isinstance(constant(index), int) or (isinstance(value, Static) and value.type == "int")
+    return type(constant(index)) is int or (isinstance(value, Static) and value.type == "int")
 
 
 def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:

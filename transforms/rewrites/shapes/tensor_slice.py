@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import has_own_names
+from graphmend.transforms.code.bindings import always_evaluated
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -261,6 +261,8 @@ def _selected(
     for leaf in leaves:
         if not same_shape(facts, found.node.value, leaf.node.value) or not repeatable(facts, leaf.node.value):
             return refuse(NAME, "the tensors are not known to have one shape")
+    if not repeatable(facts, *(i for one in (found, *leaves) for i in _beside(one))):
+        return refuse(NAME, "what stands beside the slice would be evaluated more than once")
     if not replaceable(facts, [facts.statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
@@ -280,12 +282,18 @@ def _selected(
     if not all(same_dtype(facts, found.node.value, n) for n in (value, *(leaf.node.value for leaf in leaves))):
         says = "where the dtypes differ, the tensor may go through the other one"
         differences = [*differences, Difference("rounding", says)]
+    differences = [*differences, Difference("exception", "tensors of different devices raise")]
     return offer(NAME, "select by positions instead of by a slice", facts, make, differences)
 
 
 def _in_front(found: Sliced) -> list[ast.expr]:
     index = found.node.slice
     return index.elts[: max(found.dim, 0)] if isinstance(index, ast.Tuple) else []
+
+
+def _beside(found: Sliced) -> list[ast.expr]:
+    index = found.node.slice
+    return [one for one in index.elts if one is not found.part] if isinstance(index, ast.Tuple) else []
 
 
 def _around(facts: FunctionFacts, found: Sliced) -> str:
@@ -330,7 +338,12 @@ def _named(facts: FunctionFacts, positions: str) -> tuple[str, list[TextEdit]]:
     first = [*value.args, *(k.value for k in value.keywords)] if isinstance(value, ast.Call) else [value]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         first.append(value.func.value)
-    if has_own_names(facts, facts.node) or not repeatable(facts, *first):
+    first += (
+        [n for n in nodes_in(statement.target) if isinstance(n, ast.expr)]
+        if isinstance(statement, ast.AugAssign)
+        else []
+    )
+    if not always_evaluated(facts, facts.node) or not repeatable(facts, *first):
         return positions, []
     name = fresh(facts, "inside")
     return name, [insert_before(facts.source, statement, f"{name} = {positions}\n")]
