@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 def template(node: ast.JoinedStr | ast.Constant) -> tuple[str, list[ast.expr]]:
@@ -22,6 +27,27 @@ def template(node: ast.JoinedStr | ast.Constant) -> tuple[str, list[ast.expr]]:
         elif isinstance(part, ast.Constant):
             pieces.append(str(part.value).replace("{", "{{").replace("}", "}}"))
     return "".join(pieces), values
+
+
+def written_out(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
+    """The expression around a node that an f-string writes as it is spelled, besides its value: `f"{x + 1 = }"`."""
+    child: ast.AST = node
+    for above in facts.ancestors(node):
+        if isinstance(above, ast.stmt):
+            return None
+        if isinstance(above, ast.FormattedValue) and isinstance(whole := facts.parent(above), ast.JoinedStr):
+            place = whole.values.index(above)
+            before = whole.values[place - 1] if place else None
+            text = str(before.value).rstrip() if isinstance(before, ast.Constant) else ""
+            spelled = _bare(text.removesuffix("=")).endswith(_bare(ast.unparse(above.value)))
+            if text.endswith("=") and spelled and isinstance(child, ast.expr):
+                return child
+        child = above
+    return None
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\s()\"']", "", text)
 
 
 def quoted(text: str) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.fstrings import written_out
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import listing_module, observed, reading_names, telling
@@ -64,6 +66,8 @@ class Rewrite:
             return refuse(self.name, _undeclared(error))
         if not isinstance(answer, Fix):
             return answer
+        if answer.applicability != "display" and (spelled := written_out(facts, facts.node)) is not None:
+            return refuse(self.name, f"an f-string writes `{shortened(spelled)}` as it is spelled")
         if asked.granted:
             answer = _differing(answer, [Difference("callers", says) for says in sorted(asked.granted)])
         if (overloads := overloading(facts)) is not None:
