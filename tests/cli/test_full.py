@@ -106,6 +106,7 @@ def test_verbose_is_as_wide_as_the_terminal(run: Run, lab: Path, monkeypatch: py
     assert [line for line in remarks if len(line) > 72 and " " in line.strip()] == []
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("options", [["--fix"], ["--fix", "--unsafe-fixes"]])
 def test_the_report_after_mending_is_that_of_a_fresh_check(run: Run, lab: Path, options: list[str]) -> None:
     after = run("check", "--output-format", "json", *options, ".").out
@@ -114,6 +115,7 @@ def test_the_report_after_mending_is_that_of_a_fresh_check(run: Run, lab: Path, 
     assert all(Path(item["filename"]).is_relative_to(lab) for item in json.loads(after))
 
 
+@pytest.mark.many
 def test_mending_in_two_steps_ends_where_one_does(run: Run, lab: Path) -> None:
     run("check", "--fix", ".")
     run("check", "--fix", "--unsafe-fixes", ".")

@@ -145,6 +145,7 @@ def mutations(statement: str, original: Original) -> Iterator[str]:
         yield from (form.format(ast.unparse(only)) for form in INSIDE)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("start", range(4))
 def test_no_mutation_of_a_hostile_answer_passes(original: Original, start: int) -> None:
     every = [(original, each) for each in STATEMENTS]

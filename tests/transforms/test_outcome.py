@@ -46,6 +46,7 @@ def agrees(text: str) -> None:
     assert len(told.safe) >= counts[0] - counts[1]
 
 
+@pytest.mark.many
 def test_of_what_is_judged() -> None:
     for text in JUDGED[::3]:
         agrees(text)
