@@ -52,8 +52,8 @@ def together(facts: FunctionFacts, kept: Mapping[ast.expr, Taken]) -> Numbers:
 
 
 def _whole_constant(facts: FunctionFacts, node: ast.expr, number: ast.expr, like: Taken) -> Counterpart | None:
-    """A whole number that is written out, as a tensor beside an int64 of the function's: where it is made a tensor of
-    the same device has to exist already.
+    """A whole number that is written out, as a tensor like the int64 that it stands beside, on the device of a tensor
+    that exists where it is made; None where it is no such number, or no tensor exists there.
     """
     value = constant(node)
     if not isinstance(value, int) or isinstance(value, bool) or like.dtype != "int64":

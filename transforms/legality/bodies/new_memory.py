@@ -46,7 +46,7 @@ def returned(
     flow.run(function.body, frozenset())
     inner = {n for f in nodes_in(function) if isinstance(f, _INNER) and f is not function for n in nodes_in(f)}
     values = [(n, n.value) for n in nodes_in(function) if isinstance(n, ast.Return) and n not in inner]
-    if not values or isinstance(function, ast.AsyncFunctionDef):
+    if not values:
         return Returned.ANY
     if all(value is not None and computes(value) and is_new(value) for _, value in values):
         return Returned.ALONE

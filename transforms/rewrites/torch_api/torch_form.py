@@ -35,6 +35,7 @@ from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.numbers.as_tensors import UNORDERED
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
@@ -260,6 +261,8 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     test = f"{edge} < {number}" if left else f"~({number} < {edge})"
     says = f"`{code.text(sought)}` of several elements raises no more, or otherwise"
     several = [] if isinstance(of, Tensor) and of.rank == 0 else [Difference("exception", says)]
+    if taken_out is not None and "complex" in kinds(facts, sought):
+        several.append(UNORDERED)
     stacked = f"{imports.name('torch.stack')}([{test} for {edge} in {code.text(call.args[0])}])"
     return call, f"{stacked}.sum()", [*uses.differences, *several]
 
