@@ -21,6 +21,8 @@ from torch._dynamo.exc import RestartAnalysis
 
 #: how often one code is compiled with values taken as known
 COMPILATIONS = 4
+#: how often with a truth taken as known
+ANSWERS = 2
 
 
 _CHANGED = "values were taken as known, and a call had others (--specialize compiles again for each)"
@@ -61,6 +63,10 @@ class Plan:
     """Does its graph break, whatever is taken as known?"""
     compilations: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
     """How often each converter compiled it with values taken as known."""
+    lines: set[str] = field(default_factory=set)
+    """Where values were taken as known."""
+    truths: set[str] = field(default_factory=set)
+    """Those of them where it is a truth, which has two values."""
     has_changed: bool = False
     """Did a call come with other values than those that were taken as known?"""
 
@@ -73,15 +79,32 @@ class Plan:
         return bool(new)
 
     def may_know(self, converter: Any, specialise: bool) -> bool:
-        """May values be taken as known? With `specialise` for some sets of values, else until there are others.
+        """May values be taken as known? With `specialise` for some sets of values, else until there are others, but
+        for both answers where a truth is all that is taken as known.
 
         What was compiled for values that have changed is lost, which is one graph at most: a frame that breaks all the
         same would lose several, and would compile as often as without us where its values differ from call to call.
         """
-        if self.has_changed and not specialise:
+        compiled = self.compilations.get(converter, 0)
+        if self.has_changed and not specialise and (self.lines - self.truths or compiled >= ANSWERS):
             _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, _CHANGED))
+            varied().update(self.truths)
             return False
-        return (specialise or not self.is_parted) and self.compilations.get(converter, 0) < COMPILATIONS
+        return (specialise or not self.is_parted) and compiled < COMPILATIONS
+
+    def holds(self, line: str, *, is_truth: bool) -> None:
+        """A value that is computed at a line is taken as known."""
+        self.lines.add(line)
+        if is_truth:
+            self.truths.add(line)
+        else:
+            self.truths.discard(line)
+
+    def changes(self, line: str) -> None:
+        """A call has other values than those that decided what is computed at a line."""
+        self.has_changed = True
+        if line not in self.truths:
+            varied().add(line)
 
     def refuse(self, site: Site, reason: str) -> bool:
         """From now on the graph breaks at the operation at `site`. False where it did so already."""

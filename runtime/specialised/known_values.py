@@ -1,13 +1,13 @@
 """Takes as known what small integer inputs decide, where a frame cannot be compiled otherwise.
 
 A size that a tensor holds, a branch on a mask: Dynamo gives such a number a symbol, and where it must be known it gives
-up. Here the number is computed from the inputs of this call, and a guard holds their values: another batch with others
-compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else,
-in attempts (`captures.attempt`) that may specialise.
+up. Here the number is computed from the inputs of this call, and a guard holds what they decide (`decision`): another
+batch that decides otherwise compiles the frame anew, as another shape does. That is done where Dynamo would give up,
+and nowhere else, in attempts (`captures.attempt`) that may specialise.
 
-Where the graph breaks all the same, nothing is taken as known. Once a call has had other values, no more are for that
-code, and in no other code at the same line, until `torch._dynamo.reset()`; where an attempt may specialise all the
-same, after `COMPILATIONS`. While a backend compiles nothing is learned.
+Where the graph breaks all the same, nothing is taken as known. Once a call has had other numbers, or a third set of
+truths, no more are for that code, and in no other code at the same line, until `torch._dynamo.reset()`; where an
+attempt may specialise all the same, after `COMPILATIONS`. While a backend compiles nothing is learned.
 
 Knows Dynamo as it is in torch 2.13.
 """
@@ -39,6 +39,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..captures.attempt import Plan, current, varied
 from ..captures.numbers import pending, symbols
 from ..captures.read_first import unread
+from .decision import Used, asked_again
 from .replay import Replay, given, replay
 
 #: opcodes that branch on a value and drop it, by Python version
@@ -119,7 +120,7 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             del pending(tx)[count:]
             if not _learn(tx.fake_mode.shape_env, *symbols(node)) and not _learn_numbers(tx, node):
-                if (value := _value(node, _tensors)) is None:
+                if (value := _value(node, _tensors, _layouts)) is None:
                     raise
                 return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
         else:
@@ -138,7 +139,7 @@ def _jumping(original: Callable[..., Any], keeps: bool | None) -> Callable[..., 
     @functools.wraps(original)
     def jump(self: Any, instruction: Any) -> Any:
         top = self.stack[-1].realize()
-        if top.is_tensor() and (value := _value(top.as_proxy().node, _number)) is not None:
+        if top.is_tensor() and (value := _value(top.as_proxy().node, _number, bool)) is not None:
             if bool(value) is keeps:
                 return self.jump(instruction)
             self.stack[-1] = ConstantVariable.create(bool(value))
@@ -152,7 +153,7 @@ def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def method_tolist(self: Any, tx: Any) -> Any:
-        value = _value(self.as_proxy().node, _whole)
+        value = _value(self.as_proxy().node, _whole, torch.Tensor.tolist)
         return VariableTracker.build(tx, value.tolist()) if value is not None else original(self, tx)
 
     return method_tolist
@@ -175,6 +176,10 @@ def _tensors(value: Any) -> bool:
     return bool(leaves) and all(isinstance(leaf, torch.Tensor) and not leaf.is_meta for leaf in leaves)
 
 
+def _layouts(value: Any) -> list[Any]:
+    return [(each.shape, each.stride(), each.dtype, each.device) for each in pytree.tree_leaves(value)]
+
+
 def _number(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not value.is_meta and value.numel() == 1
 
@@ -191,9 +196,9 @@ def _whole(value: Any) -> bool:
 # Values
 
 
-def _value(node: Node, wanted: Callable[[Any], bool], *, of_modules: bool = False) -> Any:
-    """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted, or
-    not decided by what is `of_modules` alone, where that is asked for.
+def _value(node: Node, wanted: Callable[[Any], bool], used: Used, *, of_modules: bool = False) -> Any:
+    """The value of a node of the graph, from here on held by guards as far as it is `used`; None where it is not known,
+    or not as wanted, or not decided by what is `of_modules` alone, where that is asked for.
     """
     if not _specialises() or _has_varied(node):
         return None
@@ -204,7 +209,7 @@ def _value(node: Node, wanted: Callable[[Any], bool], *, of_modules: bool = Fals
         return None
     if not wanted(found.value) or (of_modules and not all(map(_is_of_module, found.inputs))):
         return None
-    _hold(found, _line(node))
+    _hold(found, used, _line(node))
     return found.value
 
 
@@ -215,9 +220,9 @@ def _is_of_module(node: Node) -> bool:
 
 
 def _line(node: Node) -> str:
-    """Where the program computes a node."""
+    """Where the program computes a node. What follows a break in a function has another name, not other lines."""
     frames = [line for line in (node.stack_trace or "").splitlines() if line.lstrip().startswith("File ")]
-    return frames[-1] if frames else ""
+    return frames[-1].strip().rpartition(", in ")[0] if frames else ""
 
 
 def _has_varied(node: Node) -> bool:
@@ -235,8 +240,9 @@ def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
     for node in tx.output.graph.nodes:
         bindings = node.meta.get("unbacked_bindings") or {}
         for symbol in sorted(symbols & bindings.keys(), key=str):
-            if (value := _value(node, lambda _: True)) is not None:
-                learned |= _set(environment, symbol, pytree.key_get(value, bindings[symbol]))
+            used = functools.partial(pytree.key_get, kp=bindings[symbol])
+            if (value := _value(node, lambda _: True, used)) is not None:
+                learned |= _set(environment, symbol, used(value))
     return learned
 
 
@@ -247,7 +253,7 @@ def _learn_numbers(tx: Any, node: Node) -> bool:
         stand_in = argument.meta.get("example_value")
         if not isinstance(stand_in, FakeTensor) or stand_in.constant is not None or stand_in.dim():
             continue
-        if (value := _value(argument, _whole)) is not None:
+        if (value := _value(argument, _whole, torch.Tensor.tolist)) is not None:
             _is_constant(tx, stand_in, value)
             learned = True
     return learned
@@ -258,7 +264,8 @@ def _learn_buffers(tx: Any, asked: list[Node]) -> bool:
     they are in each batch, and what is padded by such a number has a size that is known. False unless all are known.
     """
     read = [each for each in asked if each.meta["example_value"].item_memo is not None]
-    known = [value for each in read if (value := _value(each, _whole, of_modules=True)) is not None]
+    values = [_value(each, _whole, torch.Tensor.tolist, of_modules=True) for each in read]
+    known = [value for value in values if value is not None]
     if not read or len(known) < len(read):
         return False
     for each, value in zip(read, known, strict=True):
@@ -281,33 +288,53 @@ def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
     return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
 
 
-def _hold(found: Replay, line: str) -> None:
-    """Guards the values of the inputs, and their sizes."""
+def _hold(found: Replay, used: Used, line: str) -> None:
+    """Guards what the inputs decide, and their sizes."""
     attempt = current()
     assert attempt is not None
     attempt.used |= bool(found.inputs or found.sizes)
     attempt.tried = True
     for size in found.sizes:
         int(size)
+    decides = asked_again(found, used)
+    is_truth = decides is not None and isinstance(used(found.value), bool)
+    if found.inputs:
+        attempt.plan.holds(line, is_truth=is_truth)
     for node in found.inputs:
         value = given(node)
         assert value is not None
         with _disable_current_modes():
-            match = functools.partial(_values_match, expected=value.clone(), plan=attempt.plan, line=line)
-        install_guard(Guard(node.meta["grapharg"].source, match))
+            held = _Held(value.clone(), decides or _never, attempt.plan, line)
+        install_guard(Guard(node.meta["grapharg"].source, held.guard))
 
 
-def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: Plan, line: str) -> None:
-    def same(value: Any) -> bool:
-        if type(value) is not torch.Tensor or value.dtype != expected.dtype or value.device != expected.device:
+def _never(value: torch.Tensor) -> bool:
+    return False
+
+
+class _Held:
+    """An input whose values decide something."""
+
+    def __init__(self, value: torch.Tensor, decides: Callable[[torch.Tensor], bool], plan: Plan, line: str) -> None:
+        self._value = value
+        self._decides = decides
+        self._plan = plan
+        self._line = line
+
+    def guard(self, builder: Any, guard: Guard) -> None:
+        text = get_verbose_code_parts(f"{guard.name} decides as {self._value.flatten()[:8].tolist()}...", guard)
+        builder.get_guard_manager(guard).add_lambda_guard(self._holds, text, guard.user_stack)
+
+    def _holds(self, value: Any) -> bool:
+        known = self._value
+        if type(value) is not torch.Tensor or value.dtype != known.dtype or value.device != known.device:
             return False
         if torch._C._functorch.is_functorch_wrapped_tensor(value):  # under vmap nobody may ask for its values
             return False
-        if torch.equal(value, expected):
+        if torch.equal(value, known):
             return True
-        plan.has_changed = True
-        varied().add(line)
+        if value.shape == known.shape and self._decides(value):
+            self._value = value.clone()  # batches that come again are compared only
+            return True
+        self._plan.changes(self._line)
         return False
-
-    text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)
-    builder.get_guard_manager(guard).add_lambda_guard(same, text, guard.user_stack)

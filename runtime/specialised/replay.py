@@ -14,6 +14,8 @@ Knows Dynamo's graphs as they are in torch 2.13.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -48,10 +50,19 @@ class Unknown(Exception):
 class Replay(NamedTuple):
     """What a node computes, and the inputs that decide it. A meta tensor stands where only the shape is known."""
 
+    node: Node
     value: Any
     inputs: tuple[Node, ...]
     sizes: tuple[torch.SymInt, ...]
     """What decides it as well, and is not yet guarded."""
+    way: tuple[Node, ...]
+    """What leads to it, and writes to its memory, in the graph's order."""
+    numbers: dict[Node, int]
+    """Those of them that are sizes."""
+    shapes: dict[Node, torch.Tensor]
+    """Those of which only the shape is taken, as meta tensors."""
+    is_partial: bool
+    """Are there such shapes, or numbers that are drawn?"""
 
 
 def replay(node: Node) -> Replay:
@@ -61,7 +72,7 @@ def replay(node: Node) -> Replay:
     """
     needed = _Way(node)
     values: dict[Node, Any] = {}
-    with _disable_current_modes(), preserve_rng_state(), torch.no_grad(), _Known():  # type: ignore[no-untyped-call]
+    with alone():
         for each in needed.nodes:
             try:
                 values[each] = _shape(each) if each in needed.unknown else _run(each, values)
@@ -74,8 +85,23 @@ def replay(node: Node) -> Replay:
         if each not in needed.tainted:
             _check_version(each, values[each])
     inputs = [each for each in needed.nodes if each.op == "placeholder" and each not in needed.unknown]
-    sizes = [size for each in needed.nodes for size in _sizes(each)]
-    return Replay(values[node], tuple(each for each in inputs if given(each) is not None), tuple(sizes))
+    return Replay(
+        node,
+        values[node],
+        inputs=tuple(each for each in inputs if given(each) is not None),
+        sizes=tuple(size for each in needed.nodes for size in _sizes(each)),
+        way=tuple(needed.nodes),
+        numbers={each: values[each] for each in needed.nodes if _is_size(each)},
+        shapes={each: values[each] for each in needed.nodes if each in needed.unknown},
+        is_partial=any(isinstance(each, torch.Tensor) and each.is_meta for each in pytree.tree_leaves(values)),
+    )
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Operations in here are run by themselves, on what is known and on shapes."""
+    with _disable_current_modes(), preserve_rng_state(), torch.no_grad(), _Known():  # type: ignore[no-untyped-call]
+        yield
 
 
 def given(node: Node) -> torch.Tensor | None:

@@ -141,8 +141,8 @@ def test_only_the_inputs_that_decide_are_held() -> None:
 
 
 def test_values_that_keep_changing_are_no_longer_held() -> None:
-    def function(x: Any, mask: Any) -> Any:
-        return x * 2 if mask.sum() > 3 else x + 1
+    def function(x: Any, mask: Any, other: Any) -> Any:  # what two inputs decide is asked of neither
+        return x * 2 if (mask + other).sum() > 3 else x + 1
 
     seen: list[Any] = []
 
@@ -152,7 +152,7 @@ def test_values_that_keep_changing_are_no_longer_held() -> None:
 
     def added(function: Callable[..., Any], value: int) -> int:
         before = len(seen)
-        function(torch.ones(8), torch.tensor([value]))
+        function(torch.ones(8), torch.tensor([value]), torch.tensor([0]))
         return len(seen) - before
 
     one = torch.compile(function, backend=count)
@@ -162,6 +162,54 @@ def test_values_that_keep_changing_are_no_longer_held() -> None:
     assert added(other, 20) == 1, "another one that is compiled has a number of its own"
     torch._dynamo.reset()
     assert [added(one, 30 + i) for i in range(2)] == [1, 1]
+
+
+def masks(*rows: list[int]) -> list[Inputs]:
+    return [(torch.randn(4), torch.tensor(row)) for row in rows]
+
+
+@pytest.mark.parametrize("specialise", [True, False])
+def test_values_that_decide_the_same_are_the_same(specialise: bool) -> None:
+    switches.install(specialise=specialise)
+    calls = masks([1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0], [1, 1, 1, 1], [1, 1, 0, 0])
+    assert graphs(branched, *calls) == [1, 1, 0, 0, 0, 0, 0], "both answers, whatever the paddings are"
+
+
+def test_sizes_that_decide_the_same_are_the_same() -> None:
+    def function(x: Any, mask: Any) -> Any:
+        kept = x[mask == 1]
+        return kept * 2 if kept.shape[0] > 1 else kept.reshape(-1)
+
+    calls = masks([1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1])
+    assert graphs(function, *calls) == [1, 0, 1, 0, 0]
+
+
+def test_a_third_set_of_answers_is_taken_back() -> None:
+    switches.install()
+
+    def function(x: Any, mask: Any) -> Any:
+        x = x * 2 if mask.any() else x - 1
+        return x * 3 if mask.all() else x - 2
+
+    calls = masks([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0])
+    found = graphs(function, *calls)
+    torch._dynamo.reset()
+    with mock.patch.object(attempts, "plan_of", lambda code: attempts.Plan(code, is_plain=True)):
+        plain = graphs(function, *calls[3:])
+    assert found == [1, 0, 1, *plain], "two sets of answers, then as without us"
+    assert [note.reason for note in attempts.taken_back if note.function == "function"][-1:] == [attempts._CHANGED]
+
+
+def test_a_question_that_raises_for_other_values_is_asked_by_the_program() -> None:
+    def function(x: Any, places: Any) -> Any:
+        known = torch.arange(4)
+        return x * 2 if known[places].sum() > 3 else x - 1
+
+    compiled = torch.compile(function, backend="eager")
+    x = torch.randn(4)
+    assert torch.equal(compiled(x, torch.tensor([3, 3])), x * 2)
+    with pytest.raises((IndexError, RuntimeError)):
+        compiled(x, torch.tensor([9, 3]))
 
 
 def layer(x: Any) -> Any:
