@@ -54,7 +54,7 @@ def asked_again(found: Replay, used: Used) -> Callable[[torch.Tensor], bool] | N
 
 @contextmanager
 def _plainly() -> Iterator[None]:
-    with _disable_current_modes(), torch.no_grad():  # type: ignore[no-untyped-call]
+    with _disable_current_modes(), torch.no_grad():
         yield
 
 
