@@ -33,7 +33,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
@@ -42,14 +42,12 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations.formulas import DISTINCT, RUNS
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
     nonzero_of,
-    one_by_one,
     other_shape,
     picked,
 )
@@ -58,6 +56,7 @@ from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, Sc
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.named_parts import named
+from graphmend.transforms.rewrites.shapes.forms.bins import bins
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -75,7 +74,7 @@ _Form = tuple[ast.expr, str, list[Difference]]
 
 @asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    for form in (_counted, _first, _classes, _repeats, _bins, _distinct):
+    for form in (_counted, _first, _classes, _repeats, bins, _distinct):
         imports = Imports(facts)
         try:
             found = form(facts, Code(facts.source), imports)
@@ -257,83 +256,6 @@ def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
     counts = [n for n in numbers if isinstance(n, int) and n >= 0]
     # a single number of repeats counts for every element
     return sum(counts) if len(counts) > 1 and len(counts) == len(numbers) else None
-
-
-def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.bincount(n, minlength=k)`, `torch.bincount(n[mask], weights=w[mask], minlength=k)`."""
-    call = called(facts, _call(facts), "torch.bincount") or method(facts, _call(facts), "bincount")
-    if call is None or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return None
-    bound = isinstance(call.func, ast.Attribute) and method(facts, call, "bincount") is not None
-    places = [*([call.func.value] if bound and isinstance(call.func, ast.Attribute) else []), *call.args]
-    given = dict(zip(("input", "weights", "minlength"), places, strict=False))
-    given |= {k.arg: k.value for k in call.keywords if k.arg}
-    numbers, least, weights = given.get("input"), given.get("minlength"), given.get("weights")
-    if numbers is None or least is None or set(given) - {"input", "weights", "minlength"}:
-        return None
-    weights = None if isinstance(weights, ast.Constant) and weights.value is None else weights
-    parts = [numbers, least, *([weights] if weights is not None else [])]
-    if not repeatable(facts, *parts):
-        return None
-    value = facts.value(numbers)
-    known = value.dtype if isinstance(value, Tensor) else None
-    size = code.argument(least)
-    differences = [Difference("exception", f"a number of {size} or more raises instead of making the result longer")]
-    if dtype_kind(known) != "int":
-        if dtype_kind(known) is not None:
-            raise NeedsPythonNumberError(f"`{ast.unparse(numbers)}` is not known to have whole numbers")
-        differences.append(Difference("exception", "numbers that are not whole are cut instead of raising"))
-    long = "" if known == "int64" else ".long()"
-    mask, whole = _under_one_mask(facts, [numbers, *([weights] if weights is not None else [])])
-    index, int64 = code.operand(numbers, whole), imports.name("torch.int64")
-    if mask is not None:
-        differences.append(Difference("exception", "what is picked from is taken to have the shape of the mask"))
-        picks = code.argument(mask)
-        index = f"{imports.name('torch.where')}({picks}, {code.argument(numbers, whole)}, 0).flatten()"
-    if weights is None:
-        counted = (
-            f"{imports.name('torch.ones_like')}({index}, dtype={int64})"
-            if mask is None
-            else f"{code.operand(mask)}.flatten().to({int64})"
-        )
-        dtype = int64
-    else:
-        of = facts.value(weights)
-        if not (isinstance(of, Tensor) and of.dtype in ("float32", "float64")):
-            raise NeedsPythonNumberError(f"`{ast.unparse(weights)}` is not known to be of dtype float32 or float64")
-        differences.append(Difference("exception", "more weights than numbers do not raise"))
-        differences.append(Difference("rounding", "weights may be added in another order"))
-        dtype = imports.name(f"torch.{of.dtype}")
-        counted = code.operand(weights, whole)
-        if mask is not None:
-            counted = (
-                f"{imports.name('torch.where')}({code.argument(mask)}, {code.argument(weights, whole)}, 0).flatten()"
-            )
-        differences.append(Difference("dtype", f"of no numbers at all the result is of {of.dtype} instead of int64"))
-        if recorded(facts, facts.statement):
-            counted += ".detach()"
-            says = "where weights ask for gradients, the result asks for none"
-            differences.append(Difference("gradients", says))
-    device = next(iter(code.operand(n, whole) for n in [numbers]))
-    zeros = f"{imports.name('torch.zeros')}({size}, dtype={dtype}, device={device}.device)"
-    return call, f"{zeros}.scatter_add(0, {index}{long}, {counted})", differences
-
-
-def _under_one_mask(facts: FunctionFacts, parts: list[ast.expr]) -> tuple[ast.expr | None, dict[ast.expr, str]]:
-    """The mask by which all parts pick elements of its own shape, one by one, and the text of what each picks from;
-    no mask where nothing is picked. Raises where they pick otherwise.
-    """
-    code = Code(facts.source)
-    found = {n: p for part in parts for n in nodes_in(part) if isinstance(n, ast.expr) and (p := picked(facts, n))}
-    if not found:
-        return None, {}
-    mask = next(iter(found.values())).mask
-    for node, pick in found.items():
-        if ast.unparse(pick.mask) != ast.unparse(mask) or missing_dimensions(facts, pick) not in (0, None):
-            raise NeedsPythonNumberError(f"`{ast.unparse(node)}` picks otherwise than `{ast.unparse(mask)}` does")
-    if not all(one_by_one(facts, part, found) for part in parts):
-        raise NeedsPythonNumberError("what is counted is not computed from the elements picked, one at a time")
-    return mask, {node: code.operand(pick.tensor) for node, pick in found.items()}
 
 
 def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:

@@ -57,6 +57,8 @@ _MADE = (
     "zeros ones full empty rand randn tensor arange linspace logspace eye zeros_like ones_like full_like empty_like "
     "rand_like randn_like"
 ).split()
+#: the dtype that floats have where nobody says another
+_DEFAULT = "float32"
 _MADE_METHODS = ("detach", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
 _RAISES = Difference(
     "exception",
@@ -200,6 +202,9 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
 def _cast(facts: FunctionFacts, tensor: ast.expr, value: ast.expr) -> Difference | None:
     """What differs where new data is cast to a dtype that may be another one; None where it is not of the same kind."""
     old, new = (ShapeInference(facts).of(node) for node in (tensor, value))
+    named = {each.dtype for each in (old, new) if each is not None and isinstance(each.dtype, str)}
+    if named - {_DEFAULT}:  # data of that dtype is what the program asks for
+        return None
     if kind(facts, tensor) is not None and kind(facts, tensor) == kind(facts, value):
         return Difference("dtype", f"`{ast.unparse(tensor)}` keeps its dtype, also where the new data has another")
     if old is not None and new is not None and new.dtype == promote(old.dtype, "int"):
