@@ -114,9 +114,16 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB0055",
         "an argument that the graph cannot hold",
-        "torch.Tensor.apply_ torch.Tensor.map_ torch.autograd.functional.jacobian",
+        "torch.Tensor.apply_ torch.Tensor.map_ torch.Tensor.map2_ torch.autograd.functional.hessian "
+        "torch.autograd.functional.hvp torch.autograd.functional.jacobian torch.autograd.functional.jvp "
+        "torch.autograd.functional.vhp torch.autograd.functional.vjp",
     ),
     ("GB0059", "a builtin that is not traced", "torch.Tensor.__complex__ torch.Tensor.__str__ torch.nn.Module.__dir__"),
+    (
+        "GB0059",
+        "asks for the base classes of a class, which is not traced",
+        "torch.distributions.kl_divergence torch.distributions.kl.kl_divergence",
+    ),
     ("GB0090", "a strided nested tensor", "torch.nested.as_nested_tensor torch.nested.nested_tensor"),
     ("GB0098", "marked with `torch.compiler.disable`", "torch.jit.trace"),
     ("GB0104", "reads the autograd graph", "torch.Tensor.grad_fn"),

@@ -162,7 +162,7 @@ FLAT = frozenset({
     "transforms/legality/gradients", "transforms/legality/names", "transforms/legality/neutral",
     "transforms/legality/numbers",
     "transforms/legality/numbers/calls", "transforms/if_conversion/places", "transforms/rewrites/torch_api/forms",
-    "transforms/rewrites/scalars/forms", "transforms/rewrites/shapes/forms",
+    "transforms/rewrites/output/forms", "transforms/rewrites/scalars/forms", "transforms/rewrites/shapes/forms",
     "transforms/legality/operations", "transforms/legality/orders",
     "transforms/legality/outside", "transforms/legality/raising", "transforms/legality/randomness",
     "transforms/legality/rows", "transforms/legality/writes",

@@ -56,3 +56,16 @@ def quoted(text: str) -> str:
     if single.startswith("'") and '"' not in text:
         return f'"{single[1:-1]}"'
     return single
+
+
+def number_in(text: ast.JoinedStr, written: object) -> int | None:
+    """The whole number that stands in a text where an f-string computes its only part; None where none does."""
+    places = [place for place, value in enumerate(text.values) if isinstance(value, ast.FormattedValue)]
+    if len(places) != 1 or not isinstance(written, str):
+        return None
+    parts = [str(value.value) if isinstance(value, ast.Constant) else "" for value in text.values]
+    before, behind = "".join(parts[: places[0]]), "".join(parts[places[0] :])
+    middle = written.removeprefix(before).removesuffix(behind)
+    if before + middle + behind != written or not middle.removeprefix("-").isdecimal():
+        return None
+    return int(middle) if str(int(middle)) == middle else None

@@ -9,8 +9,9 @@ After:
     return functions[0](x) if mode.item() == 0 else functions[1](x)
 
 Legal when:
-    the key is a number out of a tensor, and the table is written in the function or the module, with numbers for keys
-    or as a list of functions, and is only looked up in. What is chosen is a number or a tensor, or is called at once.
+    the key is a number out of a tensor, or a text with such a number in it, and the table is written in the function or
+    the module, with numbers, or such texts, for keys or as a list of functions, and is only looked up in. What is
+    chosen is a number or a tensor, or is called at once.
 
 Differs in:
     a key that the table does not have gives some entry where it raised, unless `get` has a value for it. It is
@@ -22,10 +23,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import display_of, reaching, stores
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.fstrings import number_in
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import replace_expression
@@ -55,6 +57,8 @@ class _Looked(NamedTuple):
     table: ast.expr
     key: ast.expr
     default: ast.expr | None = None
+    text: ast.JoinedStr | None = None
+    """The text that the key stands in, as in those of all keys: `table[f"layer{n}"]`."""
 
 
 class _Choice(NamedTuple):
@@ -92,10 +96,12 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     call = facts.parent(looked.whole)
     called = call if isinstance(call, ast.Call) and call.func is looked.whole else None
     if isinstance(display, ast.Dict):
-        keys = [None if key is None else constant(key) for key in display.keys]
+        written: list[object] = [None if key is None else constant(key) for key in display.keys]
+        keys: list[object] = [key if looked.text is None else number_in(looked.text, key) for key in written]
         values = display.values
     else:
         keys, values = list(range(len(display.elts))), display.elts
+        written = keys
         functions = all(isinstance(v, ast.Lambda) or _lasts(facts, v) for v in values)
         if (called is None and not functions) or any(isinstance(value, ast.Starred) for value in values):
             raise _UnknownTableError(f"`{ast.unparse(looked.table)}` is a list of values, or of unknown length")
@@ -110,6 +116,8 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         taken_from = inner[1]
     if effects(facts, taken_from):
         raise _UnknownTableError(f"`{ast.unparse(looked.key)}` would be evaluated more than once")
+    if looked.text is not None and looked.default is not None and not _is_whole(facts, looked.key):
+        raise _UnknownTableError(f"`{ast.unparse(looked.key)}` is not known to be a whole number, which is written so")
     code = Code(facts.source)
 
     def entry(text: str, value: ast.expr | None = None) -> str:
@@ -122,8 +130,11 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     if display is looked.table and effects(facts, *values):
         raise _UnknownTableError(f"only one of the entries of `{ast.unparse(looked.table)}` would be evaluated")
     given = [
-        entry(code.operand(value) if display is looked.table or _lasts(facts, value) else f"{place}[{key!r}]", value)
-        for key, value in zip(keys, values, strict=True)
+        entry(
+            code.operand(value) if display is looked.table or _lasts(facts, value) else f"{place}[{_spelled(key)}]",
+            value,
+        )
+        for key, value in zip(written, values, strict=True)
     ]
     differences: list[Difference] = []
     if display is looked.table and not all(is_plain(value) or constant(value) is not None for value in values):
@@ -142,6 +153,17 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     return _Choice(called or looked.whole, f"({text})", differences)
 
 
+def _is_whole(facts: FunctionFacts, key: ast.expr) -> bool:
+    """Is a number out of a tensor a whole one, and no bool?"""
+    made = reaching(facts, key) if isinstance(key, ast.Name) else key
+    while made is not None and (inner := conversion(facts, made)) is not None:
+        if inner[0] in ("int", "bool", "float"):
+            return inner[0] == "int"
+        made = inner[1]
+    value = facts.value(made) if made is not None else None
+    return isinstance(value, Tensor) and dtype_kind(value.dtype) == "int"
+
+
 _FROM_ZERO = ("argmax", "argmin", "count_nonzero", "any", "all")
 
 
@@ -158,6 +180,11 @@ def _counts_from_zero(facts: FunctionFacts, key: ast.expr) -> bool:
     unsigned = isinstance(value, Tensor) and value.dtype in ("bool", "uint8")
     functions = (f"torch.{name}" for name in _FROM_ZERO)
     return unsigned or method(facts, made, *_FROM_ZERO) is not None or called(facts, made, *functions) is not None
+
+
+def _spelled(key: object) -> str:
+    text = repr(key)
+    return f'"{key}"' if isinstance(key, str) and text == f"'{key}'" else text
 
 
 def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -190,10 +217,21 @@ def _looked_up(facts: FunctionFacts) -> list[_Looked]:
 
 
 def _looked(facts: FunctionFacts, node: ast.expr) -> _Looked | None:
-    above = facts.parent(node)
+    asked, text, above = node, _text_around(facts, node), facts.parent(node)
+    if text is not None:
+        asked, above = text, facts.parent(text)
     match above:
-        case ast.Subscript(value=table, slice=key, ctx=ast.Load()) if key is node:
-            return _Looked(above, table, node)
-        case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *rest], keywords=[]) if key is node:
-            return _Looked(above, table, node, rest[0]) if len(rest) == 1 else None
+        case ast.Subscript(value=table, slice=key, ctx=ast.Load()) if key is asked:
+            return _Looked(above, table, node, None, text)
+        case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *rest], keywords=[]) if key is asked:
+            return _Looked(above, table, node, rest[0], text) if len(rest) == 1 else None
     return None
+
+
+def _text_around(facts: FunctionFacts, node: ast.expr) -> ast.JoinedStr | None:
+    """The f-string that a number is written in."""
+    part = facts.parent(node)
+    if not isinstance(part, ast.FormattedValue) or part.conversion != -1 or part.format_spec is not None:
+        return None
+    text = facts.parent(part)
+    return text if isinstance(text, ast.JoinedStr) else None

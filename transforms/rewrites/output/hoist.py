@@ -1,20 +1,22 @@
-"""Make a value once, when the module is imported, instead of in each call.
+"""Make a value once, when the module is imported, instead of in each call, or write it out.
 
 Before:
     def f(x):
-        return x + importlib.import_module("math").pi
+        sizes = json.loads('{"scale": 2.5}')
+        return (x + importlib.import_module("math").pi) * sizes["scale"]
 
 After:
     pi = importlib.import_module("math").pi
 
 
     def f(x):
-        return x + pi
+        sizes = {"scale": 2.5}
+        return (x + pi) * sizes["scale"]
 
 Legal when:
     the expression, or the class, reads no local name and no global that may change, and is not about time, chance,
     threads or output. Its value cannot be changed, or is one object in every call: a number, a text, a tuple, a module,
-    a pattern, a logger.
+    a pattern, a logger. A list or a dictionary that may be changed is written out, where constants alone decide it.
 
 Differs in:
     it is made once, at import: a later change of what it depends on outside the program is not seen, and an exception
@@ -39,6 +41,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.output.forms.folded import NotFolded, folded, literal
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -156,6 +159,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     largest = _largest(facts, node)
     if changing := changing_global(facts, top, largest):
         return refuse(NAME, f"`{changing}` may be another when the function runs")
+    known = _written_out(facts, largest)
+    if known is not None and not _immutable(facts, largest):
+        replaced = [replace_expression(facts.source, largest, known)]
+        return offer(NAME, "write the value out", facts, lambda: replaced, [])
     if not _immutable(facts, largest):
         return refuse(NAME, f"`{ast.unparse(largest)}` may be changed, and would be shared by all calls")
     wanted = largest.attr if isinstance(largest, ast.Attribute) else name.rpartition(".")[2]
@@ -169,6 +176,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [insert_above(facts, top, f"{bound} = {text}"), replace_expression(facts.source, largest, bound)]
 
     return offer(NAME, "make the value once, at import", facts, make, _ONCE)
+
+
+def _written_out(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The display of a value that the code alone decides."""
+    try:
+        return literal(folded(facts, node))
+    except NotFolded:
+        return None
 
 
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:

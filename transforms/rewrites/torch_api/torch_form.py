@@ -40,8 +40,8 @@ from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
-from graphmend.transforms.rewrites.torch_api.forms import drawn_numbers, filled_elements
-from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked
+from graphmend.transforms.rewrites.torch_api.forms import derivatives, drawn_numbers, filled_elements
+from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked, taken_for_tensor
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -219,6 +219,22 @@ def _variable(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     return call, f"{code.operand(call.args[0])}.detach()", []
 
 
+def _shared(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
+    """`torch.from_dlpack(t)` of a tensor shares its memory, as `t.detach()` does."""
+    around = [n for n in (asked(facts), *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
+    takers = ("torch.from_dlpack", "torch.utils.dlpack.from_dlpack")
+    call = next((c for n in around if (c := called(facts, n, *takers))), None)
+    if call is None or len(call.args) != 1 or call.keywords:
+        return None
+    given = call.args[0]
+    if (handed := called(facts, given, "torch.utils.dlpack.to_dlpack", "torch.to_dlpack")) and len(handed.args) == 1:
+        given = handed.args[0]
+    if (taken := taken_for_tensor(facts, given)) is None:
+        return f"`{code.text(given)}` is not known to be a tensor"
+    says = "a tensor that asks for gradients, or is conjugated, raises no more"
+    return call, f"{code.operand(given)}.detach()", [*taken, Difference("exception", says)]
+
+
 def _differences(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`np.ediff1d(a)`."""
     call = called(facts, asked(facts), "numpy.ediff1d")
@@ -300,6 +316,8 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     drawn_numbers.permutation,
     _bisected,
     _variable,
+    _shared,
+    derivatives.derivative,
     _differences,
     _along_axis,
 )

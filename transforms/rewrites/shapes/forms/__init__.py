@@ -1,1 +1,1 @@
-"""Forms of slices that `tensor_slice` knows, a file a subject."""
+"""Forms of sizes that the rewrites of shapes know, a file a subject."""

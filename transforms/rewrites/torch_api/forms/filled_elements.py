@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _MATH = frozenset("exp expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh asin acos atan erf".split())
 _READ = "what is read is read as it was before, where it shares memory with what is changed"
 _MAKERS = tuple(f"torch.{name}{like}" for name in ("empty", "zeros", "ones") for like in ("", "_like"))
+#: how many other tensors the function is given elements of
+_APPLIED = {"apply_": 0, "map_": 1, "map2_": 2}
 _SIGNS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**",
@@ -60,11 +62,11 @@ def drawn(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | No
 
 def applied(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | None:
     """`t.apply_(lambda v: v + 1)`, and `t.map_(o, lambda v, w: v + w)`."""
-    call = method(facts, asked(facts), "apply_", "map_")
+    call = method(facts, asked(facts), *_APPLIED)
     if call is None or not isinstance(call.func, ast.Attribute):
         return None
     *others, given = call.args or [call]
-    if call.keywords or len(others) != (call.func.attr == "map_"):
+    if call.keywords or len(others) != _APPLIED[call.func.attr]:
         return None
     base = call.func.value
     copied = method(facts, base, "clone")

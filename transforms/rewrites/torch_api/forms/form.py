@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import UNKNOWN
+from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.fix import Difference
 
 if TYPE_CHECKING:
@@ -20,3 +22,12 @@ def asked(facts: FunctionFacts) -> ast.expr:
     if isinstance(node, ast.Expr):
         return node.value
     return node if isinstance(node, ast.expr) else ast.Constant(None)
+
+
+def taken_for_tensor(facts: FunctionFacts, node: ast.expr) -> list[Difference] | None:
+    """What differs where an expression is no tensor; None where it is known to be none, or may be several things."""
+    if is_tensor(facts, node):
+        return []
+    if not isinstance(node, ast.Name) or facts.value(node) not in (None, UNKNOWN):
+        return None
+    return [Difference("type", f"`{node.id}` is taken to be a tensor")]

@@ -1,0 +1,1 @@
+"""Forms of values that `hoist` knows, a file a subject."""
