@@ -175,17 +175,23 @@ def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
 
 
 def _close(call: ast.Call, dtype: Hashable) -> Result | None:
-    """`math.isclose(s, 1.0)`, of a number and one that is written out."""
+    """`math.isclose(s, 1.0)`: of a number and another one, which may be a tensor by then, too."""
     given = {k.arg: constant(k.value) for k in call.keywords}
-    other, relative, absolute = constant(call.args[-1]), given.pop("rel_tol", 1e-9), given.pop("abs_tol", 0.0)
-    numbers = [n for n in (other, relative, absolute) if isinstance(n, (int, float)) and math.isfinite(n)]
-    if len(call.args) != 2 or given or len(numbers) < 3 or min(numbers[1:]) < 0 or dtype_kind(dtype) != "float":
+    relative, absolute = given.pop("rel_tol", 1e-9), given.pop("abs_tol", 0.0)
+    bounds = [n for n in (relative, absolute) if isinstance(n, (int, float)) and math.isfinite(n) and n >= 0]
+    if len(call.args) != 2 or given or len(bounds) < 2 or dtype_kind(dtype) != "float":
         return None
-    of, rel, least = (float(n) for n in numbers)
-    allowed = f"({{number}}.abs().clamp(min={abs(of)!r}) * {rel!r}).clamp(min={least!r})"
-    text = f"((({{number}} - {of!r}).abs() <= {allowed}) & {{number}}.isfinite())"
+    (rel, least), other = map(float, bounds), constant(call.args[1])
+    if isinstance(other, (int, float)) and math.isfinite(other):
+        allowed = f"({{one}}.abs().clamp(min={abs(float(other))!r}) * {rel!r}).clamp(min={least!r})"
+        text = f"((({{one}} - {float(other)!r}).abs() <= {allowed}) & {{one}}.isfinite())"
+    else:
+        apart = "abs({one} - {other})"
+        near = [f"({apart} <= abs({{{name}}}) * {rel!r})" for name in ("one", "other")]
+        near += [f"({apart} <= {least!r})"] if least else []
+        text = f"(({{one}} == {{other}}) | (({' | '.join(near)}) & ({apart} < torch.inf)))"
     found = () if dtype == "float64" else (PRECISION,)
-    form = Counterpart(call, formula=text, parts=(("number", call.args[0]),))
+    form = Counterpart(call, formula=text, parts=(("one", call.args[0]), ("other", call.args[1])))
     return Result("bool", found, form, dtype != "float64")
 
 

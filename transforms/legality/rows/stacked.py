@@ -73,7 +73,10 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
         case ast.Assign(targets=[ast.Name(id=name)]):
             every = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             read = {n: reaching(facts, n) for n in every if isinstance(n.ctx, ast.Load)}
-            if len(every) - len(read) != 1 and None in read.values():
+            stores = len(every) - len(read)
+            if not any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(parent)):
+                read = {n: bound for n, bound in read.items() if n.lineno > parent.lineno}
+            if stores != 1 and None in read.values():
                 raise NotRowsError(f"`{name}` is bound to other values as well")
             for use, bound in read.items():
                 if bound in (None, node):

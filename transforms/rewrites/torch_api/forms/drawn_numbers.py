@@ -59,9 +59,9 @@ def number(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str | N
     given += [f"{k.arg}={code.text(k.value)}" for k in call.keywords]
     host, dtype = imports.name("graphmend.runtime.number_on_host", "graphmend.runtime"), imports.name(f"torch.{kind}64")
     text = ", ".join([code.text(call.func), *given])
-    if whole is not call:  # the first of one that is drawn
+    if isinstance(whole, ast.Subscript):  # one of those that are drawn
         later = imports.name("graphmend.runtime.later", "graphmend.runtime")
-        text = f"{imports.name('operator.getitem', 'operator')}, {later}({text}), 0"
+        text = f"{imports.name('operator.getitem', 'operator')}, {later}({text}), {code.text(whole.slice)}"
     differences = [_EARLIER] if name.startswith("random.") else []
     differences += [_AGAIN] if recorded(facts, facts.statement) else []
     return whole, f"{host}({dtype}, {text})", [*differences, *uses.differences]
@@ -95,9 +95,10 @@ def _chosen(facts: FunctionFacts, call: ast.Call, name: str) -> tuple[str | None
     if name in ("random.choices", "random.sample"):
         several = options.pop("k", call.args[-1] if len(call.args) > 1 and name == "random.sample" else None)
         above = facts.parent(call)
-        if not isinstance(above, ast.Subscript) or constant(above.slice) != 0 or not isinstance(above.ctx, ast.Load):
+        if not isinstance(above, ast.Subscript) or above.value is not call or not isinstance(above.ctx, ast.Load):
             return None, call
-        if several is not None and constant(several) != 1:
+        count, place = 1 if several is None else constant(several), constant(above.slice)
+        if not isinstance(count, int) or not isinstance(place, int) or not -count <= place < count:
             return None, call
         whole = above
     weights = [constant(e) for e in _elements(facts, options.pop("weights"))] if "weights" in options else []
