@@ -31,6 +31,7 @@ from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.if_conversion.value_tests import (
     PythonValues,
     depends,
+    effects_of_looking,
     is_unknown_name,
     on_some_paths,
     reads_guessed,
@@ -190,8 +191,8 @@ class Predicates:
 
     def always(self, later: list[ast.expr]) -> None:
         """Asks about parts of tests that are always evaluated now, where they were not before."""
-        found = speculate(self.facts, *later)
-        blockers = [b for b in found.blockers if "takes a Python value" not in b]
+        found, gone = speculate(self.facts, *later), effects_of_looking(self.facts, *later)
+        blockers = [b for b in found.blockers if b not in gone and "takes a Python value" not in b]
         if blockers:
             raise NotATensorError(blockers[0])
         self.differences += found.differences

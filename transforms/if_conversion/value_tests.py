@@ -75,12 +75,14 @@ def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
     """What evaluating a test as a tensor does besides giving a value: what takes Python values out of tensors is gone
     from it then.
     """
-    found = effects(facts, test)
-    for node in nodes_in(test):
-        if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
-            own = effects(facts, node)[:1]
-            found = [effect for effect in found if effect not in own]
-    return found
+    gone = effects_of_looking(facts, test)
+    return [effect for effect in effects(facts, test) if effect not in gone]
+
+
+def effects_of_looking(facts: FunctionFacts, *tests: ast.expr) -> set[str]:
+    """What the calls in tests do that take Python values out of tensors."""
+    calls = (n for test in tests for n in nodes_in(test) if isinstance(n, ast.Call))
+    return {e for call in calls if (qualified(facts, call.func) or "") in _LOOKING for e in effects(facts, call)[:1]}
 
 
 def split(

@@ -176,7 +176,7 @@ class Elements:
         operand = text if text.isidentifier() else f"({text})"
         dim = self._dims(reduction)
         if how in ("any", "all"):
-            joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
+            joined = f"{operand} & {_operand(mask)}" if how == "any" else f"{operand} | ~{_operand(mask)}"
             return f"({joined}).{how}({dim})"
         value = self.facts.value(reduction.body)
         dtype = value.dtype if isinstance(value, Tensor) else None

@@ -11,7 +11,7 @@ After:
 Legal when:
     the key is a number out of a tensor, or a text with such a number in it, and the table is written in the function or
     the module, with numbers, or such texts, for keys or as a list of functions, and is only looked up in. What is
-    chosen is a number or a tensor, or is called at once.
+    chosen is a number or a tensor, or is called at once. A truth chooses from two values of any kind.
 
 Differs in:
     a key that the table does not have gives some entry where it raised, unless `get` has a value for it. It is
@@ -103,7 +103,9 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         keys, values = list(range(len(display.elts))), display.elts
         written = keys
         functions = all(isinstance(v, ast.Lambda) or _lasts(facts, v) for v in values)
-        if (called is None and not functions) or any(isinstance(value, ast.Starred) for value in values):
+        if (called is None and not functions and not _is_truth(facts, looked.key)) or any(
+            isinstance(value, ast.Starred) for value in values
+        ):
             raise _UnknownTableError(f"`{ast.unparse(looked.table)}` is a list of values, or of unknown length")
     if not 1 < len(keys) <= _MOST or not all(isinstance(key, (int, float)) for key in keys):
         raise _UnknownTableError(f"the keys of `{ast.unparse(looked.table)}` are not known, or too many")
@@ -142,6 +144,8 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     if looked.default is not None and not isinstance(looked.default, (ast.Constant, ast.Name)):
         differences.append(Difference("exception", "a default that raises, and is not chosen, raises no more"))
     asked = code.operand(looked.key)
+    if keys == [0, 1] and _is_truth(facts, looked.key):
+        return _Choice(called or looked.whole, f"({given[1]} if {asked} else {given[0]})", differences)
     if not isinstance(display, ast.Dict) and not _counts_from_zero(facts, looked.key):
         asked = f"{asked} % {len(keys)}"  # an index below zero counts from the end
     tested = [f"{text} if {asked} == {key!r}" for text, key in zip(given, keys, strict=True)]
@@ -151,6 +155,17 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         text = " else ".join([*tested[:-1], given[-1]])
         differences.append(Difference("exception", "a key that the table does not have gives an entry, and raised"))
     return _Choice(called or looked.whole, f"({text})", differences)
+
+
+def _is_truth(facts: FunctionFacts, key: ast.expr) -> bool:
+    """Is a number out of a tensor False or True, or 0 or 1 for one of them?"""
+    made = reaching(facts, key) if isinstance(key, ast.Name) else key
+    while made is not None and (inner := conversion(facts, made)) is not None:
+        if inner[0] == "bool":
+            return True
+        made = inner[1]
+    value = facts.value(made) if made is not None else None
+    return isinstance(value, Tensor) and value.dtype == "bool"
 
 
 def _is_whole(facts: FunctionFacts, key: ast.expr) -> bool:

@@ -12,7 +12,8 @@ After:
     if gate > 0.5:
         h.copy_(new_h)
 
-Where the branch makes the copy (`h = h.clone()`), it is made in front, and the branch binds the name to it.
+Where the branch makes the tensor that it changes (`h = h.clone()`, `h = torch.zeros_like(h)`), it is made in front, and
+the branch binds the name to it.
 
 Legal when:
     a branch on a tensor without `else` does nothing but change one local tensor several times in place: by methods,
@@ -38,7 +39,7 @@ from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, fresh, locals_of, parameters, reads, stored, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
@@ -67,7 +68,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or branch.orelse or not depends(facts, branch.test):
         return None
-    anew = _bound_anew(branch.body[0])
+    made = _made_anew(facts, branch.body[0])
+    anew = made[0] if made is not None else None
     body = branch.body if anew is None else branch.body[1:]
     changed = [root for s in body if (root := _changed(s)) is not None]
     if len(changed) < (2 if anew is None else 1) or len(set(changed)) > 1 or anew not in (None, changed[0]):
@@ -85,6 +87,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         operands = [o for s in body for o in _operands(facts, branch, s, root)]
         shared = _shared(facts, branch, operands, root) if anew is None else []
+        operands += [made[1]] if made is not None else []
     except _OtherwiseError as error:
         return refuse(NAME, str(error))
     found = speculate(facts, *operands)
@@ -97,7 +100,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     own: dict[ast.expr, str] = {
         n: new for s in body for n in nodes_in(s) if isinstance(n, ast.Name) and n.id == root
     }  # every mention, stores included
-    lines = [f"{new} = {root}.clone()", *(code.text(s, own) for s in body if not isinstance(s, ast.Pass))]
+    first = f"{new} = {root}.clone()" if made is None else f"{new} = {code.line(made[1])}"
+    lines = [first, *(code.text(s, own) for s in body if not isinstance(s, ast.Pass))]
     back = f"{root}.copy_({new})" if anew is None else f"{root} = {new}"
     text = "\n".join([*lines, f"if {code.line(branch.test)}:", f"    {back}"]) + "\n"
     return prepare(
@@ -109,14 +113,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
 
-def _bound_anew(statement: ast.stmt) -> str | None:
-    """The name in `h = h.clone()`."""
+def _made_anew(facts: FunctionFacts, statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """The name and the value in `h = h.clone()`, `h = torch.zeros_like(h)`: a tensor that nothing else holds."""
     match statement:
-        case ast.Assign(
-            targets=[ast.Name(id=name)],
-            value=ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="clone"), args=[], keywords=[]),
-        ) if name == of:
-            return name
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if makes_tensor(facts, value):
+            return name, value
     return None
 
 

@@ -51,6 +51,7 @@ NAME = "hoist"
 #: modules whose functions give the same for the same arguments in one process
 _CONSTANT = frozenset(
     [
+        "ast",
         "importlib",
         "functools",
         "platform",
@@ -151,6 +152,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(node)}` binds a name as well")
     if name in _IMPORTS and not _is_there(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` may not be there when the file is imported")
+    if (replaced := _written_out(facts, node)) is not None:
+        return offer(NAME, "write the value out", facts, lambda: [replaced], [])
     if free := local_name_in(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
     top = top_statement(facts)
@@ -159,10 +162,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     largest = _largest(facts, node)
     if changing := changing_global(facts, top, largest):
         return refuse(NAME, f"`{changing}` may be another when the function runs")
-    known = _written_out(facts, largest)
-    if known is not None and not _immutable(facts, largest):
-        replaced = [replace_expression(facts.source, largest, known)]
-        return offer(NAME, "write the value out", facts, lambda: replaced, [])
     if not _immutable(facts, largest):
         return refuse(NAME, f"`{ast.unparse(largest)}` may be changed, and would be shared by all calls")
     wanted = largest.attr if isinstance(largest, ast.Attribute) else name.rpartition(".")[2]
@@ -178,12 +177,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "make the value once, at import", facts, make, _ONCE)
 
 
-def _written_out(facts: FunctionFacts, node: ast.expr) -> str | None:
-    """The display of a value that the code alone decides."""
-    try:
-        return literal(folded(facts, node))
-    except NotFolded:
-        return None
+def _written_out(facts: FunctionFacts, node: ast.Call) -> TextEdit | None:
+    """The display in the place of a value that may be changed, and that the code alone decides."""
+    for whole in (_largest(facts, node), node):
+        try:
+            text = None if _immutable(facts, whole) else literal(folded(facts, whole))
+        except NotFolded:
+            continue
+        if text is not None:
+            return replace_expression(facts.source, whole, text)
+    return None
 
 
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:

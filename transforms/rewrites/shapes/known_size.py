@@ -18,7 +18,7 @@ Legal when:
     the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
     matrix, which must have as many rows; the repeats are two or more literals, or a tensor is added, or stored, at
     the places in the result, of which it must have as many; `bincount` is told a `minlength`; a mask is a diagonal, or
-    all but one, or what it picks is viewed in sizes that are known.
+    all but one, or what it picks is viewed in sizes that are known; of what is unique only an end is read.
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
@@ -33,7 +33,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
@@ -42,6 +42,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations.formulas import DISTINCT, RUNS
 from graphmend.transforms.legality.rows.counts import asks_length
@@ -74,7 +75,7 @@ _Form = tuple[ast.expr, str, list[Difference]]
 
 @asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    for form in (_counted, _first, _classes, _repeats, bins, _distinct):
+    for form in (_counted, _first, _classes, _repeats, bins, _distinct, _end):
         imports = Imports(facts)
         try:
             found = form(facts, Code(facts.source), imports)
@@ -285,6 +286,28 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
     uses = ScalarUses(facts, "int64")
     uses.follow(whole)
     return whole, (RUNS if runs is not None else DISTINCT).format(input=code.operand(tensor)), uses.differences
+
+
+def _end(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`torch.unique(n)[0]` and `[-1]`: the least and the greatest."""
+    call = called(facts, _call(facts), "torch.unique") or method(facts, _call(facts), "unique")
+    if call is None or call.keywords or len(call.args) > 1:
+        return None
+    tensor = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
+    whole = facts.parent(call)
+    if not isinstance(whole, ast.Subscript) or whole.value is not call or not isinstance(whole.ctx, ast.Load):
+        return None
+    place = constant(whole.slice)
+    end = {0: "min", -1: "max"}.get(place) if isinstance(place, int) else None
+    value = facts.value(tensor) if tensor is not None else None
+    if end is None or tensor is None or not isinstance(value, Tensor) or value.ndarray:
+        return None
+    differences = [Difference("exception", "of no elements another exception is raised")]
+    if dtype_kind(value.dtype) not in ("int", "bool"):
+        differences.append(Difference("nan", f"`{end}` of elements with NaN among them is NaN"))
+        if recorded(facts, facts.statement):
+            differences.append(Difference("gradients", f"`{end}` has gradients, which `unique` raises for"))
+    return whole, f"{code.operand(tensor)}.{end}()", differences
 
 
 #: what the size is called, by the function whose result it is

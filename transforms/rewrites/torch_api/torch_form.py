@@ -27,7 +27,7 @@ from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.liveness import fresh, locals_of
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
@@ -258,6 +258,13 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     numbers = [e for e in edges if isinstance(e, (int, float)) and abs(e) < 2**53]
     if not numbers or len(numbers) != len(edges) or numbers != sorted(numbers):
         return "only numbers that are written in order have another form"
+    left = ast.unparse(call.func).endswith("_left")
+    if number_type(facts, sought) is not None and repeatable(facts, sought):  # Python's own search is not traced
+        if "sum" in facts.names or "sum" in locals_of(facts.function):
+            return "`sum` is another function here"
+        edge, number = fresh(facts, "edge"), code.operand(sought)
+        test = f"{edge} < {number}" if left else f"not {number} < {edge}"
+        return call, f"sum({test} for {edge} in {code.text(call.args[0])})", []
     taken_out = conversion(facts, sought)
     if taken_out is not None and taken_out[0] in ("item", "float"):
         sought = taken_out[1]
@@ -272,7 +279,7 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
     if uses.also or uses.counterparts:
         return "the place stays a Python number"
     # as Python asks, one number at a time: in the tensor's dtype, and of NaN nothing is true
-    left, edge = ast.unparse(call.func).endswith("_left"), fresh(facts, "edge")
+    edge = fresh(facts, "edge")
     number = f"{code.operand(sought)}.double()" if taken_out is not None else code.operand(sought)
     test = f"{edge} < {number}" if left else f"~({number} < {edge})"
     says = f"`{code.text(sought)}` of several elements raises no more, or otherwise"
