@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from torch._dynamo import config
 from torch._dynamo.code_context import code_context
 from torch._dynamo.exc import RestartAnalysis
 
@@ -63,10 +64,10 @@ class Plan:
     """Does its graph break, whatever is taken as known?"""
     compilations: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
     """How often each converter compiled it with values taken as known."""
-    lines: set[str] = field(default_factory=set)
-    """Where values were taken as known."""
+    numbers: set[str] = field(default_factory=set)
+    """The lines where numbers were taken as known."""
     truths: set[str] = field(default_factory=set)
-    """Those of them where it is a truth, which has two values."""
+    """The same of truths, which have two values."""
     has_changed: bool = False
     """Did a call come with other values than those that were taken as known?"""
 
@@ -84,9 +85,12 @@ class Plan:
 
         What was compiled for values that have changed is lost, which is one graph at most: a frame that breaks all the
         same would lose several, and would compile as often as without us where its values differ from call to call.
+        Where compiling anew is an error, nothing is: without us the graph breaks there, and is not compiled anew.
         """
+        if config.error_on_recompile or config.fail_on_recompile_limit_hit:
+            return False
         compiled = self.compilations.get(converter, 0)
-        if self.has_changed and not specialise and (self.lines - self.truths or compiled >= ANSWERS):
+        if self.has_changed and not specialise and (self.numbers or compiled >= ANSWERS):
             _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, _CHANGED))
             varied().update(self.truths)
             return False
@@ -94,16 +98,12 @@ class Plan:
 
     def holds(self, line: str, *, is_truth: bool) -> None:
         """A value that is computed at a line is taken as known."""
-        self.lines.add(line)
-        if is_truth:
-            self.truths.add(line)
-        else:
-            self.truths.discard(line)
+        (self.truths if is_truth else self.numbers).add(line)
 
     def changes(self, line: str) -> None:
         """A call has other values than those that decided what is computed at a line."""
         self.has_changed = True
-        if line not in self.truths:
+        if line in self.numbers:
             varied().add(line)
 
     def refuse(self, site: Site, reason: str) -> bool:
@@ -156,6 +156,8 @@ class Attempt:
     """Do recurrent layers stay in the graph where that runs their forward twice?"""
     used: bool = False
     """Is a value taken as known?"""
+    held: dict[Any, Any] = field(default_factory=dict)
+    """What guards each input whose values are taken as known."""
     tried: bool = False
     """Did an operation fail, or break the graph, that may do otherwise without the switches?"""
     sites: dict[Any, Site] = field(default_factory=dict)

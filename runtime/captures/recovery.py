@@ -23,14 +23,12 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statica
 
 from .. import mechanism
 from ..templates.sites import held, make
-from ..tracing.storages import storage
+from ..tracing.storages import STATISTICS, storage
 from .assumptions import Assumptions
 from .fallback import Failed
 
 #: elements that are copied before a graph runs which writes to them
 LARGEST = 1 << 16
-#: operations that write to their inputs, though no version counts it: the arguments that hold running statistics
-_STATISTICS = frozenset({"batch_norm", "instance_norm"})
 DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.ipow})
 #: where functions live that change how what follows is computed, and change it back only where nothing fails between
 _MODES = ("torch._functorch", "torch._C._functorch", "torch._dynamo.variables.higher_order_ops")
@@ -206,7 +204,7 @@ def _written(graph: GraphModule) -> list[int]:
         # not every write is counted by the version of the input: `x.data.add_(1)`, `torch._foreach_add_`
         into = {each for argument in _written_into(node) for each in _storages(argument)}
         found += [n for n, of in enumerate(storages) if into & of]
-        if _name(node) in _STATISTICS:
+        if _name(node) in STATISTICS:
             found += [inputs.index(each) for each in node.args[1:3] if each in inputs]
     found = sorted(set(found))
     sizes = [_value(inputs[index]).shape for index in found]

@@ -24,7 +24,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
-from torch._dynamo.guards import get_verbose_code_parts, install_guard
+from torch._dynamo.guards import install_guard
 from torch._dynamo.output_graph import OutputGraph
 from torch._dynamo.variables import ConstantVariable
 from torch._dynamo.variables import builder as variable_builder
@@ -36,10 +36,10 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..captures.attempt import Plan, current, varied
+from ..captures.attempt import current, varied
 from ..captures.numbers import pending, symbols
 from ..captures.read_first import unread
-from .decision import Used, asked_again
+from .decision import Held, Used, question
 from .replay import Replay, given, replay
 
 #: opcodes that branch on a value and drop it, by Python version
@@ -296,45 +296,18 @@ def _hold(found: Replay, used: Used, line: str) -> None:
     attempt.tried = True
     for size in found.sizes:
         int(size)
-    decides = asked_again(found, used)
-    is_truth = decides is not None and isinstance(used(found.value), bool)
+    asked = question(found, used)
     if found.inputs:
-        attempt.plan.holds(line, is_truth=is_truth)
+        attempt.plan.holds(line, is_truth=asked is not None and _is_truth(found.value))
     for node in found.inputs:
-        value = given(node)
-        assert value is not None
-        with _disable_current_modes():
-            held = _Held(value.clone(), decides or _never, attempt.plan, line)
-        install_guard(Guard(node.meta["grapharg"].source, held.guard))
+        if node not in attempt.held:
+            value = given(node)
+            assert value is not None
+            with _disable_current_modes():
+                attempt.held[node] = Held(value.clone(), attempt.plan)
+            install_guard(Guard(node.meta["grapharg"].source, attempt.held[node].guard))
+        attempt.held[node].asks(asked, line)
 
 
-def _never(value: torch.Tensor) -> bool:
-    return False
-
-
-class _Held:
-    """An input whose values decide something."""
-
-    def __init__(self, value: torch.Tensor, decides: Callable[[torch.Tensor], bool], plan: Plan, line: str) -> None:
-        self._value = value
-        self._decides = decides
-        self._plan = plan
-        self._line = line
-
-    def guard(self, builder: Any, guard: Guard) -> None:
-        text = get_verbose_code_parts(f"{guard.name} decides as {self._value.flatten()[:8].tolist()}...", guard)
-        builder.get_guard_manager(guard).add_lambda_guard(self._holds, text, guard.user_stack)
-
-    def _holds(self, value: Any) -> bool:
-        known = self._value
-        if type(value) is not torch.Tensor or value.dtype != known.dtype or value.device != known.device:
-            return False
-        if torch._C._functorch.is_functorch_wrapped_tensor(value):  # under vmap nobody may ask for its values
-            return False
-        if torch.equal(value, known):
-            return True
-        if value.shape == known.shape and self._decides(value):
-            self._value = value.clone()  # batches that come again are compared only
-            return True
-        self._plan.changes(self._line)
-        return False
+def _is_truth(value: Any) -> bool:
+    return value.dtype is torch.bool and value.numel() == 1 if isinstance(value, torch.Tensor) else type(value) is bool

@@ -142,15 +142,26 @@ class _Way:
                 needed.update(each.all_input_nodes)
                 memory |= {part for argument in each.all_input_nodes for part in _memory(argument)}
         self.nodes = [each for each in graph if each in needed]
-        self._check_memory(changed)
+        self._check_memory(graph, changed)
 
-    def _check_memory(self, changed: set[int]) -> None:
-        given = [part for each in self.nodes if each.op == "placeholder" for part in _memory(each)]
-        if len(given) != len(set(given)) and (changed & set(given) or any(map(written, self.nodes))):
-            raise Unknown("inputs share their memory, and are written to")
+    def _check_memory(self, graph: list[Node], changed: set[int]) -> None:
+        inputs = [each for each in self.nodes if each.op == "placeholder"]
+        memory = [part for each in inputs for part in _memory(each)]
+        if changed & set(memory) or any(map(written, self.nodes)):
+            if len(memory) != len(set(memory)):
+                raise Unknown("inputs share their memory, and are written to")
+            if any(torch._debug_has_internal_overlap(value) for each in inputs if (value := given(each)) is not None):
+                raise Unknown("elements of an input may share their memory, and are written to")
         known = {part for each in self.nodes if each not in self.tainted for part in _memory(each)}
         if any(_memory(each) & known & changed for each in self.unknown):
             raise Unknown("what is not known shares its memory with what is, and is written to")
+        # in another call, what is apart in this one may share memory
+        dtypes = {value.dtype for each in inputs if each not in self.unknown and (value := given(each)) is not None}
+        others = [each for each in graph if each.op == "placeholder" and each not in self.nodes]
+        for each in others:
+            value = given(each)
+            if value is not None and value.dtype in dtypes and _memory(each) & changed:
+                raise Unknown(f"{each} is written to, and may be a part of an input")
 
 
 def _tainted(nodes: list[Node]) -> set[Node]:
@@ -219,13 +230,10 @@ def _run(node: Node, values: dict[Node, Any]) -> Any:
 def _computes(target: Any) -> bool:
     if isinstance(target, _WRAPPERS) or target is numpy_attr_wrapper:  # numpy's functions, as torch writes them
         return True
+    if isinstance(target, torch._ops.OpOverload):  # one of the program's may do more than its dispatch shows
+        return target.namespace in ("aten", "prims", "prim")
     module = getattr(target, "__module__", None)
-    return (
-        module is None
-        or module in _MODULES
-        or module.startswith("torch._C.")
-        or isinstance(target, torch._ops.OpOverload)
-    )
+    return module is None or module in _MODULES or module.startswith("torch._C.")
 
 
 def _shape(node: Node) -> torch.Tensor:
@@ -263,17 +271,31 @@ class _Known(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if func.namespace not in ("aten", "prims", "prim"):
             raise Unknown(f"{func} is not one of torch's operations")
+        if "batch_norm" in func.__name__ or "instance_norm" in func.__name__:
+            raise Unknown(f"{func} writes statistics, which its schema does not say")
+        draws = torch.Tag.nondeterministic_seeded in func.tags
+        if draws and func._schema.is_mutable:
+            raise Unknown(f"{func} draws what it writes")
         if any(leaf.is_meta for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)):
-            if func._schema.is_mutable and not args[0].is_meta:
+            if not all(each.is_meta for each in _written_by(func, args, kwargs)):
                 raise Unknown(f"{func} writes what is not known")
             if func is torch.ops.aten.index.Tensor:
                 args = (args[0], _positions(args[1]))
             args, kwargs = pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), (args, kwargs))
             return func(*args, **kwargs)
         result = func(*args, **kwargs)
-        if torch.Tag.nondeterministic_seeded in func.tags or func.__name__.startswith(("empty", "new_empty")):
+        if draws or func.__name__.startswith(("empty", "new_empty")):
             return pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), result)
         return result
+
+
+def _written_by(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that an operation writes to."""
+    declared = [each for each in func._schema.arguments if each.alias_info is not None and each.alias_info.is_write]
+    order = [each.name for each in func._schema.arguments]
+    given = {**dict(zip(order, args, strict=False)), **kwargs}
+    written = [given.get(each.name) for each in declared]
+    return [leaf for leaf in pytree.tree_leaves(written) if isinstance(leaf, torch.Tensor)]
 
 
 def _positions(indices: list[torch.Tensor | None]) -> list[torch.Tensor | None]:

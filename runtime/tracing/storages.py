@@ -27,6 +27,9 @@ _IN_PLACE = ("add", "sub", "mul", "and", "or", "xor", "floordiv", "truediv", "mo
 #: functions that write to their first argument, though their names do not end in an underscore
 _WRITES = frozenset([operator.setitem, *(getattr(operator, f"i{name}") for name in _IN_PLACE)])
 
+#: operations that write to their inputs, though no version counts it: the arguments that hold running statistics
+STATISTICS = frozenset({"batch_norm", "instance_norm"})
+
 
 def written(node: Node) -> list[Node]:
     """The arguments that an operation may write to."""
@@ -34,5 +37,7 @@ def written(node: Node) -> list[Node]:
     name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
     if node.op == "call_function" and ("out" in node.kwargs or node.target is triton_kernel_wrapper_mutation):
         return arguments  # a Triton kernel's writes are the only ones that no version counts
+    if name in STATISTICS:
+        return arguments[1:]
     in_place = node.target in _WRITES or (name.endswith("_") and not name.endswith("__"))
     return arguments[:1] if in_place and node.op in ("call_method", "call_function") else []

@@ -212,6 +212,133 @@ def test_a_question_that_raises_for_other_values_is_asked_by_the_program() -> No
         compiled(x, torch.tensor([9, 3]))
 
 
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda m: m.any(),
+        lambda m: m.bool().any().item(),
+        lambda m: bool(m.any()),
+        lambda m: (m > 0).any() and (m > 0).any(),
+        lambda m: m.bool().any().reshape(1).tolist()[0],
+    ],
+    ids=["tensor", "item", "bool", "twice", "list"],
+)
+def test_both_answers_of_a_truth_are_compiled(test: Callable[[Any], Any]) -> None:
+    switches.install()
+
+    def function(x: Any, mask: Any) -> Any:
+        x = x * 2
+        return x + 1 if test(mask) else x - 1
+
+    calls = masks([1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0])
+    assert graphs(function, *calls) == [1, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda n: torch.zeros(1).uniform_(),
+        lambda n: torch.nn.init.uniform_(torch.zeros(1)),
+        lambda n: n.clone().random_(0, 2),
+        lambda n: n.float().uniform_(),
+        lambda n: torch.rand(4, out=torch.zeros(4)),
+        lambda n: torch.randint(0, 2, (4,), out=n.clone()),
+    ],
+    ids=["uniform_", "init", "random_", "of_an_input", "out", "out_of_an_input"],
+)
+def test_what_is_drawn_is_not_known(draw: Callable[[Any], Any]) -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * 2 if draw(n).float().mean() < 0.5 else x - 1
+
+    compiled = torch.compile(function, backend="eager")
+    for number, (x, n) in enumerate(masks([1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0]) * 4):
+        torch.manual_seed(number)
+        wanted, then = function(x, n.clone()), torch.rand(1)
+        torch.manual_seed(number)
+        assert torch.equal(compiled(x, n.clone()), wanted)
+        assert torch.equal(torch.rand(1), then), "no guard draws"
+
+
+def normalised(x: Any, mean: Any) -> Any:
+    torch.nn.functional.batch_norm(x[:, None], mean, torch.ones(1), training=True, momentum=1.0)
+    return mean
+
+
+@pytest.mark.parametrize(
+    ("change", "calls"),
+    [
+        (lambda x, n, m: ((z := torch.zeros(4)), torch.mul(x, 2, out=z), z)[2], [(1, [1], [0, 0]), (-1, [1], [0, 0])]),
+        (lambda x, n, m: normalised(x, torch.zeros(1)), [(1, [1], [0, 0]), (-1, [1], [0, 0])]),
+        (lambda x, n, m: (n[0].add_(1), n[1].sum())[1] - 3, [(1, [[0, 0, 1]], [0]), (1, [[-1, 0, 0]], [0])]),
+        (lambda x, n, m: (m.add_(5), n.sum())[1] - 3, [(1, [1, 0], [0, 0]), (1, [0, 1], [0, 0])]),
+    ],
+    ids=["unknown", "statistics", "overlapping", "apart"],
+)
+def test_writes_to_what_is_known_or_may_be(change: Callable[..., Any], calls: list[Any]) -> None:
+    def function(x: Any, n: Any, m: Any) -> Any:
+        return x * 2 if (change(x, n, m) > 0).any() else x - 1
+
+    compiled = torch.compile(function, backend="eager")
+    for number, rows, others in calls * 2:
+        for shared in (False, True):
+            answers = []
+            for run in (function, compiled):
+                n = torch.tensor(rows)
+                n = n.expand(2, 3) if n.dim() > 1 else n
+                m = n[:2] if shared and n.dim() == 1 else torch.tensor(others)
+                answers.append(run(torch.full((4,), float(number)), n, m))
+            assert torch.equal(*answers)
+
+
+def test_guards_call_no_hooks_and_say_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any, places: Any) -> Any:
+        return x * 2 if torch.arange(4)[places].sum() > 3 else x - 1
+
+    compiled, seen = torch.compile(function, backend="eager"), []
+    x = torch.randn(4)
+    for places in ([3, 3], [0, 1], [2, 3]):
+        compiled(x, torch.tensor(places))
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda *call: seen.append(call))
+    try:
+        for places in ([3, 2], [1, 1], [9, 3]):
+            try:
+                wanted = function(x, torch.tensor(places))
+            except IndexError:
+                with pytest.raises(IndexError):
+                    compiled(x, torch.tensor(places))
+            else:
+                assert torch.equal(compiled(x, torch.tensor(places)), wanted)
+    finally:
+        handle.remove()
+    assert not seen
+    assert capfd.readouterr().err == ""
+
+
+counted: list[Any] = []
+library = torch.library.Library("graphmend_tests_counted", "DEF")
+library.define("twice(Tensor n) -> Tensor")
+library.impl("twice", lambda n: (counted.append(1), n * 2)[1], "CompositeImplicitAutograd")
+
+
+def test_operators_of_the_program_are_not_run_again() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x * 2 if torch.ops.graphmend_tests_counted.twice.default(n).sum() > 3 else x - 1
+
+    compiled = torch.compile(function, backend="eager")
+    for x, n in masks([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]) * 2:  # plain Dynamo runs it more often in the first
+        compiled(x, n)
+    counted.clear()
+    for x, n in masks([1, 1, 1, 0], [0, 0, 1, 0]):
+        compiled(x, n)
+    assert len(counted) == 2
+
+
+def test_where_compiling_anew_is_an_error_nothing_is_taken_as_known() -> None:
+    switches.install()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        graphs(branched, *masks([1, 1, 1, 1], [1, 1, 0, 0]))
+
+
 def layer(x: Any) -> Any:
     return (x * 2).relu() + 1
 
