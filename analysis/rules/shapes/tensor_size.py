@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.values import Container, Tensor, Value, is_known_input, tensor_in
+from graphmend.analysis.lattice.values import Container, Tensor, Value, dtype_kind, is_known_input, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, break_at_draw, drawn, evidence
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.number_arguments import NUMBER_ARGUMENTS
 from graphmend.analysis.torch_facts.overloads import Returns
 
 #: what hands its numbers to operators without a look, though it is written in Python
@@ -19,7 +20,12 @@ _FUNCTIONAL = frozenset({
 #: their bounds take numbers of any kind, which the signatures of others say of what may be a tensor too
 _RANGES = frozenset({"torch.arange", "torch.range"})
 #: operators that take a tensor and read its numbers by themselves: the place of it
-_READS = {"torch.tensor_split": 1, "torch.Tensor.tensor_split": 0}
+_READS = {
+    "torch.tensor_split": (1, "tensor_indices_or_sections"),
+    "torch.Tensor.tensor_split": (0, "tensor_indices_or_sections"),
+    "torch.narrow": (2, "start"),
+    "torch.Tensor.narrow": (1, "start"),
+}
 #: a parameter of that name takes a sequence of tensors
 _SEQUENCES = frozenset({"tensors", "operands", "matrices"})
 
@@ -28,8 +34,9 @@ class TensorSize(Rule):
     """
     What it does:
         Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
-        `zeros(n)`, `split(sizes)`, `tensor_split(places)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`; and
-        numbers that `random.randint` or `random.uniform` draws in their place.
+        `zeros(n)`, `split(sizes)`, `tensor_split(places)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`,
+        `full_like(x, n)`, `add(x, y, alpha=n)`, `leaky_relu(x, n)`; and numbers that `random.randint` or
+        `random.uniform` draws in their place.
 
     Why it breaks:
         The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
@@ -157,7 +164,7 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        if callee in _READS or callee == "builtins.range":
+        if callee in _READS or callee in NUMBER_ARGUMENTS or callee == "builtins.range":
             return True
         if callee.startswith("torch.nn."):
             return callee in _FUNCTIONAL
@@ -175,11 +182,11 @@ def example_inputs():
             number = next(filter(drawn, event.arguments), None)
             return break_at_draw("GB4841", number, context.torch) if number is not None else None
         if event.callee in _READS:
-            return _read(event.argument(_READS[event.callee], "tensor_indices_or_sections"))
+            return _read(event.argument(*_READS[event.callee]))
         given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
         for place, value in given:
-            why = _computed(value)
-            if why is not None and (event.callee in _RANGES or _wants_number(event, place, context.torch)):
+            why = _computed(value) or _given_float(value)
+            if why is not None and _reads_number(event, place, context.torch):
                 return Break("GB0033", *why)
         return None
 
@@ -195,6 +202,14 @@ def _read(value: Value | None) -> Break | None:
 def _gives_tensors(result: Returns) -> bool:
     """Whether a function computes one tensor or several: an operator, and none that asks for something."""
     return result.is_tensor or result.kind == "L" or (result.kind == "tuple" and all(map(_gives_tensors, result.items)))
+
+
+def _reads_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
+    """Whether a tensor at one place of a call is read for its number."""
+    if event.callee in _RANGES or place in NUMBER_ARGUMENTS.get(event.callee, ()):
+        return True
+    in_python = event.callee.startswith("torch.nn.") and event.callee not in _FUNCTIONAL
+    return not in_python and _wants_number(event, place, torch)
 
 
 def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
@@ -221,6 +236,13 @@ def _computed(value: Value) -> tuple[Evidence | None, bool] | None:
     if tensor is None or tensor.graph_input or tensor.constant:
         return None
     return evidence(value) if tensor.rank in (0, None) or _has_one_element(tensor) else None
+
+
+def _given_float(value: Value) -> tuple[Evidence | None, bool] | None:
+    """The evidence for a floating number that comes into the graph as a tensor: no guard reads it."""
+    tensor = tensor_in(value)
+    known = tensor is not None and tensor.graph_input and tensor.rank == 0 and dtype_kind(tensor.dtype) == "float"
+    return evidence(value) if known else None
 
 
 def _has_one_element(tensor: Tensor) -> bool:
