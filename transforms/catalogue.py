@@ -74,6 +74,7 @@ from graphmend.transforms.rewrites.scalars import (
     keep_tensor,
     new_value,
     segments,
+    tensor_argument,
     tensor_box,
 )
 from graphmend.transforms.rewrites.shapes import (
@@ -246,6 +247,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             filled_in_order.rewrite,
             torch_form.rewrite,
             computed_index.rewrite,
+            tensor_argument.rewrite,
             tensor_box.rewrite,
             tensor_slice.rewrite,
             stores_on_host.rewrite,

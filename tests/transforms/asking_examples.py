@@ -26,6 +26,11 @@ weights = x.float()
 return torch.bincount(n[n > 0], weights=weights[n > 0], minlength=4)
 # n: Tensor
 return n * (torch.unique(n).numel() + 1)
+# x: Tensor, n: Tensor
+t = n.sum().abs()
+y = torch.add(x.float(), torch.relu(x), alpha=t)
+z = torch.full_like(x, t + 1)
+return y + z + torch.nn.functional.leaky_relu(x + 1, t)
 # x: Tensor, y: Tensor, n: Tensor
 out = x.clone()
 for i in set(n.tolist()):

@@ -49,7 +49,8 @@ class TensorSize(Rule):
         y = x * (torch.arange(x.shape[0]) < lengths.max())
 
     Mends:
-        none: say the size as a Python int, or compile with capture_scalar_outputs
+        compute with the tensor (`tensor_argument`), where the operator has such a form; else say the size as a Python
+        int, or compile with capture_scalar_outputs
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
@@ -181,8 +182,8 @@ def example_inputs():
         if event.callee == "builtins.range":
             number = next(filter(drawn, event.arguments), None)
             return break_at_draw("GB4841", number, context.torch) if number is not None else None
-        if event.callee in _READS:
-            return _read(event.argument(*_READS[event.callee]))
+        if event.callee in _READS and (found := _read(event.argument(*_READS[event.callee]))) is not None:
+            return found
         given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
         for place, value in given:
             why = _computed(value) or _given_float(value)
