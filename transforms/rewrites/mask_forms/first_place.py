@@ -155,7 +155,9 @@ def _use(facts: FunctionFacts, places: ast.expr, found: str, *, lines: bool) -> 
                     return taken, _end(found, constant(place)), False
         case ast.Attribute(attr="min" | "max" as which), ast.Call(args=[], keywords=[]) as call if not lines:
             return call, _end(found, 0 if which == "min" else -1), False
-    raise _UsedOtherwiseError(f"`{ast.unparse(first) if first is not None else ''}` uses more of the places")
+    if first is None:
+        raise _UsedOtherwiseError("the places are used as they are")
+    raise _UsedOtherwiseError(f"`{ast.unparse(first)}` uses more of the places")
 
 
 def _above(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.AST]:
