@@ -48,7 +48,7 @@ from graphmend.transforms.if_conversion.selection import (
 from graphmend.transforms.if_conversion.stores import TAKEN
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import split
-from graphmend.transforms.legality.gradients.sides import gradient_differences, recorded
+from graphmend.transforms.legality.gradients.sides import carries, gradient_differences, recorded, selected
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
 from graphmend.transforms.questions import kept
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -334,6 +334,11 @@ def _change(
     kept = recorded(facts, statement) and not _only_changed(statement, change.root, one, two)
     if kept or not ((one and two) or writable(facts, statement, change.root)):
         predicates.differences.append(written_on_both_sides(change.root))
+    if recorded(facts, statement):
+        before = carries(facts, ast.Name(change.root, ast.Load()))
+        paths = [before | carries(facts, c.choice.node) if c else before for c in (one, two)]
+        if (differs := selected(*paths)) is not None:
+            predicates.differences.append(differs)
     if change.how == "mask":
         if one and two:
             raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
