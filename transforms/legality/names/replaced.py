@@ -37,6 +37,11 @@ def is_lasting(name: str, tree: ast.Module | None) -> bool:
     return tree is not None and _written(tree).times[name] <= 1 and not is_written_as_data(name, tree)
 
 
+def is_free(name: str, tree: ast.Module | None) -> bool:
+    """Does no code of a file bind a name of the module, so that a builtin is what it says?"""
+    return tree is not None and not _written(tree).times[name] and not is_written_as_data(name, tree)
+
+
 def is_written_as_data(name: str, tree: ast.Module | None) -> bool:
     """May code of a file bind a name of a module by its text?"""
     return tree is None or _written(tree).any_name or name in _written(tree).by_text

@@ -5,6 +5,7 @@ use.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
             read = {n: reaching(facts, n) for n in every if isinstance(n.ctx, ast.Load)}
             stores = len(every) - len(read)
             if not any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(parent)):
-                read = {n: bound for n, bound in read.items() if n.lineno > parent.lineno}
+                read = {n: bound for n, bound in read.items() if not _is_before(facts, n, parent)}
             if stores != 1 and None in read.values():
                 raise NotRowsError(f"`{name}` is bound to other values as well")
             for use, bound in read.items():
@@ -87,3 +88,11 @@ def _uses(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
 
 def _is_positive(node: ast.expr) -> bool:
     return isinstance(step := constant(node), int) and step > 0
+
+
+def _is_before(facts: FunctionFacts, read: ast.Name, statement: ast.stmt) -> bool:
+    """Is a name read when a statement that is in no loop has not bound it yet? What is called later reads it later."""
+    later = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.GeneratorExp)
+    around = itertools.takewhile(lambda a: a is not facts.function, facts.ancestors(read))
+    end = (statement.end_lineno or 0, statement.end_col_offset or 0)
+    return (read.lineno, read.col_offset) < end and not any(isinstance(a, later) for a in around)

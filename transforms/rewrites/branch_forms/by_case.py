@@ -157,24 +157,27 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     return _Choice(called or looked.whole, f"({text})", differences)
 
 
+def _taken_out(facts: FunctionFacts, key: ast.expr) -> tuple[list[str], ast.expr | None]:
+    """How a number is taken out of a tensor, the last conversion first, and of which."""
+    made, how = reaching(facts, key) if isinstance(key, ast.Name) else key, []
+    while made is not None and (inner := conversion(facts, made)) is not None:
+        how.append(inner[0])
+        made = inner[1]
+    return how, made
+
+
 def _is_truth(facts: FunctionFacts, key: ast.expr) -> bool:
     """Is a number out of a tensor False or True, or 0 or 1 for one of them?"""
-    made = reaching(facts, key) if isinstance(key, ast.Name) else key
-    while made is not None and (inner := conversion(facts, made)) is not None:
-        if inner[0] == "bool":
-            return True
-        made = inner[1]
+    how, made = _taken_out(facts, key)
     value = facts.value(made) if made is not None else None
-    return isinstance(value, Tensor) and value.dtype == "bool"
+    return "bool" in how or (isinstance(value, Tensor) and value.dtype == "bool")
 
 
 def _is_whole(facts: FunctionFacts, key: ast.expr) -> bool:
     """Is a number out of a tensor a whole one, and no bool?"""
-    made = reaching(facts, key) if isinstance(key, ast.Name) else key
-    while made is not None and (inner := conversion(facts, made)) is not None:
-        if inner[0] in ("int", "bool", "float"):
-            return inner[0] == "int"
-        made = inner[1]
+    how, made = _taken_out(facts, key)
+    if (last := next((each for each in how if each != "item"), None)) is not None:
+        return last == "int"
     value = facts.value(made) if made is not None else None
     return isinstance(value, Tensor) and dtype_kind(value.dtype) == "int"
 
@@ -184,13 +187,9 @@ _FROM_ZERO = ("argmax", "argmin", "count_nonzero", "any", "all")
 
 def _counts_from_zero(facts: FunctionFacts, key: ast.expr) -> bool:
     """Is a number out of a tensor never below zero?"""
-    made = reaching(facts, key) if isinstance(key, ast.Name) else key
-    while made is not None and (inner := conversion(facts, made)) is not None:
-        if inner[0] == "bool":
-            return True
-        made = inner[1]
-    if made is None:
-        return False
+    how, made = _taken_out(facts, key)
+    if "bool" in how or made is None:
+        return made is not None
     value = facts.value(made)
     unsigned = isinstance(value, Tensor) and value.dtype in ("bool", "uint8")
     functions = (f"torch.{name}" for name in _FROM_ZERO)

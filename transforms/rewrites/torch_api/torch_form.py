@@ -35,6 +35,7 @@ from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.names.replaced import is_free
 from graphmend.transforms.legality.numbers.as_tensors import UNORDERED
 from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -260,11 +261,11 @@ def _bisected(facts: FunctionFacts, code: Code, imports: Imports) -> Form | str 
         return "only numbers that are written in order have another form"
     left = ast.unparse(call.func).endswith("_left")
     if number_type(facts, sought) is not None and repeatable(facts, sought):  # Python's own search is not traced
-        if "sum" in facts.names or "sum" in locals_of(facts.function):
-            return "`sum` is another function here"
+        if "len" in facts.names or "len" in locals_of(facts.function) or not is_free("len", facts.source.tree):
+            return "`len` is another function here"
         edge, number = fresh(facts, "edge"), code.operand(sought)
         test = f"{edge} < {number}" if left else f"not {number} < {edge}"
-        return call, f"sum({test} for {edge} in {code.text(call.args[0])})", []
+        return call, f"len([{edge} for {edge} in {code.text(call.args[0])} if {test}])", []
     taken_out = conversion(facts, sought)
     if taken_out is not None and taken_out[0] in ("item", "float"):
         sought = taken_out[1]

@@ -10,12 +10,13 @@ import base64
 import collections
 import json
 import math
-import operator
 import string
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.legality.names.replaced import is_lasting
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,23 +38,22 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         f"math.{name}": getattr(math, name) for name in ("sqrt", "floor", "ceil", "log2", "gcd", "prod", "isqrt", "log")
     },
-    **{f"operator.{name}": getattr(operator, name) for name in ("add", "mul", "sub", "floordiv", "truediv", "neg")},
     **{
         f"builtins.{each.__name__}": each
         for each in (abs, bool, dict, float, int, len, list, max, min, reversed, round, set, sorted, str, sum, tuple)
     },
 }
-#: methods that change nothing, of values of these types
+#: methods that change nothing, of values of these types; none makes more of little, as `"1".zfill(10**9)` would
 _METHODS = {
-    str: "capitalize casefold count endswith find format index isdigit join lower lstrip partition replace rpartition "
-    "rsplit rstrip split splitlines startswith strip title upper zfill",
+    str: "capitalize casefold count endswith find index isdigit join lower lstrip partition rpartition rsplit rstrip "
+    "split splitlines startswith strip title upper",
     bytes: "decode hex",
     int: "bit_length",
     float: "is_integer",
     dict: "get items keys values",
     list: "count index copy",
     tuple: "count index",
-    collections.Counter: "get items keys values most_common total elements copy",
+    collections.Counter: "get items keys values most_common total copy",
 }
 
 
@@ -122,13 +122,26 @@ def _value(facts: FunctionFacts, node: ast.expr) -> Any:
 
 def _function(facts: FunctionFacts, node: ast.expr) -> Callable[..., Any]:
     name = qualified(facts, node)
-    if name in _FUNCTIONS:
+    if name in _FUNCTIONS and not _is_replaced(facts, node):
         return _FUNCTIONS[name]
     if isinstance(node, ast.Attribute):
         of = _value(facts, node.value)
         if node.attr in _METHODS.get(type(of), "").split():
             return getattr(of, node.attr)  # type: ignore[no-any-return]
     raise NotFolded
+
+
+def _is_replaced(facts: FunctionFacts, node: ast.expr) -> bool:
+    """May code of the file put something else in the place of a function, or of the module that it is read from?"""
+    names = [n.attr if isinstance(n, ast.Attribute) else n.id for n in nodes_in(node) if isinstance(n, _NAMES)]
+    tree = facts.source.tree
+    stored = {
+        n.attr for n in nodes_in(tree or node) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)
+    }
+    return bool(stored & {*names}) or not all(is_lasting(name, tree) for name in names)
+
+
+_NAMES = (ast.Attribute, ast.Name)
 
 
 def _small(value: Any) -> Any:
