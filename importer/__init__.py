@@ -100,6 +100,7 @@ def _install_switches(importer: Importer, specialise: bool, unsafe: bool) -> Cal
     try:
         switches = importlib.import_module("graphmend.runtime.switches")
         importer.report.taken_back = lambda: switches.taken_back() if switches.is_installed() else None
+        importer.report.kept = switches.kept
         passes = tested_torch.passes
         install: Callable[[], object] = switches.install_when_needed(specialise, passes, trains_whole=unsafe)
     except ImportError as error:

@@ -103,6 +103,9 @@ class Report:
     """The numbers that are not kept in the graph after that was tried: path, line, function and reason of each. None
     where none are kept."""
 
+    kept: Callable[[], list[tuple[str, int, str]]] = list
+    """The numbers and sizes that are kept in graphs: path, line and function of each."""
+
     def add(self, path: str, outcome: Outcome) -> None:
         if outcome.problem is not None:
             self.problems[path] = outcome.problem

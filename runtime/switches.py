@@ -38,7 +38,8 @@ _SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops":
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
-
+#: what the first of these says, which stands for a graph break alone unless TorchDynamo is told to suppress all errors
+_SUPPRESSED, _UNRESUMED = _GIVEN_UP[0], "no graph can go on behind a graph break in it: it runs as it is"
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +120,7 @@ def _install(passes: Callable[[SelfTest], bool]) -> bool:
         _specialises = True
         passed = passes(self_test.passes)
         attempt.taken_back.clear()
+        attempt.kept.clear()
         if passed:
             return True
     except Exception as error:  # whatever this torch has no more, or has otherwise
@@ -132,6 +134,12 @@ def taken_back() -> list[tuple[str, int, str, str]]:
     """The numbers that are not captured after that was tried: path, line, function and reason of each."""
     attempt = sys.modules.get(f"{__package__}.captures.attempt")
     return list(attempt.taken_back) if attempt is not None else []
+
+
+def kept() -> list[tuple[str, int, str]]:
+    """The numbers and sizes that are captured, however their graph is used later: path, line and function of each."""
+    attempt = sys.modules.get(f"{__package__}.captures.attempt")
+    return [(*place, function) for place, function in attempt.kept.items()] if attempt is not None else []
 
 
 def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
@@ -157,7 +165,8 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                     reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
                     if attempt.is_plain or not reason.startswith(_GIVEN_UP):
                         return result
-            attempt.yields(reason)
+            is_break = reason.startswith(_SUPPRESSED) and not config.suppress_errors
+            attempt.yields(_UNRESUMED if is_break else reason)
         with attempts.suspended():
             return original(self, frame, *args, **kwargs)
 

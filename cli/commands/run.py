@@ -286,6 +286,7 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "unused": unused,
         "waiting": [path for path in report.waiting if path not in report.mended],
         "captures": report.taken_back() is not None,
+        "kept": [{"path": path, "row": row, "function": function} for path, row, function in report.kept()],
         "taken_back": [
             {"path": path, "row": row, "function": function, "reason": reason}
             for path, row, function, reason in report.taken_back() or ()
@@ -295,7 +296,15 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
 
 def _summary(report: Report) -> str:
     count = len(report.mended)
-    return f"graphmend: mended {count} module{'' if count == 1 else 's'}" if count else "graphmend: nothing was mended"
+    mended = f"mended {count} module{'' if count == 1 else 's'}" if count else "nothing was mended"
+    count = len(_kept(report))
+    numbers = "a number or size that a tensor decides is" if count == 1 else f"numbers or sizes in {count} lines are"
+    return f"graphmend: {mended}{f', {numbers} kept in the graph' if count else ''}"
+
+
+def _kept(report: Report) -> set[tuple[str, int]]:
+    """The lines whose numbers are kept in every graph."""
+    return {(path, row) for path, row, _ in report.kept()} - {note[:2] for note in report.taken_back() or ()}
 
 
 def _lines(report: Report, unused: list[str]) -> list[str]:
@@ -306,7 +315,9 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
             mark = "accepted" if note["applicability"] == "safe" else note["applicability"]
             differs = f" ({mark}: {note['reason']})" if note["differences"] or mark != "accepted" else ""
             lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{differs}")
-    reasons = [note["reason"] for notes in report.left.values() for note in notes]
+    kept = _kept(report)
+    rest = ((path, note) for path, notes in report.left.items() for note in notes)
+    reasons = [note["reason"] for path, note in rest if (path, note["row"]) not in kept]
     left, withheld = len(reasons), sum(reason.startswith("unsafe: ") for reason in reasons)
     if left:
         more = f", of which --unsafe may mend {withheld}" if withheld else ""

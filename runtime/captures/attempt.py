@@ -49,6 +49,9 @@ class Note(NamedTuple):
 taken_back: list[Note] = []
 """What was tried and taken back, in order."""
 
+kept: dict[tuple[str, int], str] = {}
+"""The path and line of each number or size of a tensor that a compiled graph holds, with the name of its function."""
+
 
 @dataclass(eq=False)
 class Plan:
@@ -231,6 +234,8 @@ class Attempt:
         """The frame is compiled, and used where `guards` say so."""
         if self.recovery is not None:
             self.recovery.guards = guards
+        for site in self.sites.values():
+            kept.setdefault((site.code.co_filename, site.line), site.code.co_name)
         if self.used:
             self.plan.compilations[self.converter] = self.plan.compilations.get(self.converter, 0) + 1
 

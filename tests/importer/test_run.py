@@ -292,6 +292,8 @@ def test_numbers_are_captured_and_what_was_taken_back_is_reported(run_warm: Run,
     picked = [reason for row, reason in taken_back if row == "kept = x[mask] + x"]
     assert any("could not go on with the values of a call" in reason for reason in picked)
     assert not any("mean" in row for row, _ in taken_back)
+    kept = [rows[note["row"] - 1].strip() for note in report["kept"]]
+    assert any("mean" in row for row in kept)
 
 
 SIZES = """import torch

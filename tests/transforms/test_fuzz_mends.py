@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from fuzz_mends.program import generate
 
-PROGRAMS = 150
+PROGRAMS = 50
 HERE = Path(__file__).parent
 
 

@@ -111,7 +111,8 @@ def _found(source: Source, shape: str) -> list[ast.expr]:
     rest: list[ast.AST] = [source.tree] if source.tree is not None else []
     while rest:
         node = rest.pop()
-        if isinstance(node, ast.expr) and ast.dump(ast.Expression(node)) == shape:
+        of_kind = shape.startswith(f"Expression(body={type(node).__name__}(")  # to look at each is slow
+        if of_kind and isinstance(node, ast.expr) and ast.dump(ast.Expression(node)) == shape:
             found.append(node)
         elif not isinstance(node, (ast.JoinedStr, ast.Lambda, *_LOOPING)):
             rest += ast.iter_child_nodes(node)
