@@ -8,8 +8,9 @@ number breaks the graph where it is read, as it does without us. All others stay
 
 from __future__ import annotations
 
+import dis
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -26,6 +27,7 @@ COMPILATIONS = 4
 ANSWERS = 2
 
 
+ANEW = "it is compiled anew for each number that it is called with"
 _CHANGED = "values were taken as known, and a call had others (--specialize compiles again for each)"
 
 
@@ -71,6 +73,10 @@ class Plan:
     """The lines where numbers were taken as known."""
     truths: set[str] = field(default_factory=set)
     """The same of truths, which have two values."""
+    integers: dict[str, set[int]] = field(default_factory=dict)
+    """By name, the integers among the frame's own names of each compilation that kept numbers or took some as known."""
+    begins_in_loop: bool = False
+    """Would the graph first break in a loop without us? Then the frame is not compiled at all (torch 2.13)."""
     has_changed: bool = False
     """Did a call come with other values than those that were taken as known?"""
 
@@ -98,6 +104,19 @@ class Plan:
             varied().update(self.truths)
             return False
         return (specialise or not self.is_parted) and compiled < COMPILATIONS
+
+    def is_for_each_integer(self, names: Mapping[str, Any]) -> bool:
+        """Is a frame compiled for a third value of an integer? TorchDynamo makes one dynamic that has had two values,
+        unless the graph needs it, as where a loop runs that often (torch 2.13).
+        """
+        values = ((self.integers[name], value) for name, value in names.items() if name in self.integers)
+        return any(type(value) is int and len(seen | {value}) > ANSWERS for seen, value in values)
+
+    def keeps(self, names: Mapping[str, Any]) -> None:
+        """It is compiled with numbers kept or known, with these values of its own names."""
+        for name, value in names.items():
+            if type(value) is int:
+                self.integers.setdefault(name, set()).add(value)
 
     def holds(self, line: str, *, is_truth: bool) -> None:
         """A value that is computed at a line is taken as known."""
@@ -163,6 +182,10 @@ class Attempt:
     """What guards each input whose values are taken as known."""
     tried: bool = False
     """Did an operation fail, or break the graph, that may do otherwise without the switches?"""
+    met: bool = False
+    """Was there anything that breaks the graph without us?"""
+    reads_only: bool = False
+    """Does all of its code only ask tensors for numbers and sizes, in one graph?"""
     sites: dict[Any, Site] = field(default_factory=dict)
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
@@ -184,8 +207,14 @@ class Attempt:
         if site in self.plan.released:
             self.tried = True
             return False
+        self.meets(tx)
         self.sites.update(dict.fromkeys(symbols, site))
         return True
+
+    def meets(self, tx: Any) -> None:
+        """What `tx` is at breaks the graph without us."""
+        if not self.met:
+            self.met, self.plan.begins_in_loop = True, tx.maybe_has_backedge()
 
     def adds(self, tx: Any, node: Any) -> bool:
         """An operation comes into the graph. False where it must not."""
@@ -211,11 +240,18 @@ class Attempt:
 
     def breaks(self, log: Any) -> None:
         """The graph breaks. Traces again with nothing taken as known, where something was; does nothing else."""
+        self.reads_only = False
         if self.used and not self.in_parts:
             self.plan.is_parted = True
             self.specialises = self.used = False
             log.clear()  # what Dynamo saw up to here need not come again
             raise RestartAnalysis(restart_reason="graphmend: the graph breaks, whatever is taken as known")
+
+    @property
+    def is_idle(self) -> bool:
+        """Is there nothing to compile in the frame, for other arguments neither? Then it runs as it is."""
+        names = (instruction.opname for instruction in dis.get_instructions(self.plan.code))
+        return self.reads_only and not any("_IF_" in name for name in names)
 
     @property
     def is_plain(self) -> bool:
@@ -230,12 +266,14 @@ class Attempt:
         if not self.plan.release(self.sites.values(), reason):
             self.plan.give_up(reason)
 
-    def done(self, guards: Any) -> None:
-        """The frame is compiled, and used where `guards` say so."""
+    def done(self, guards: Any, names: Mapping[str, Any]) -> None:
+        """The frame, whose own `names` have these values, is compiled, and used where `guards` say so."""
         if self.recovery is not None:
             self.recovery.guards = guards
         for site in self.sites.values():
             kept.setdefault((site.code.co_filename, site.line), site.code.co_name)
+        if not self.is_plain:
+            self.plan.keeps(names)
         if self.used:
             self.plan.compilations[self.converter] = self.plan.compilations.get(self.converter, 0) + 1
 

@@ -26,7 +26,7 @@ from .fallback import with_fallback
 from .layers import asked_at, is_recurrent, keep_whole
 from .layers import install as install_for_layers
 from .read_first import read_first, shows_all, unread
-from .recovery import Recovery, Unrecoverable, captured, raising
+from .recovery import Recovery, Unrecoverable, captured, raising, reads_only
 
 _KNOWN = "its value must be known while tracing"
 _ITEM = "Unsupported Tensor.item() call with capture_scalar_outputs=False"
@@ -167,8 +167,12 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
                 reason = str(error) if known else f"what the graph leaves behind is not understood ({error})"
                 attempt.needs(bound, reason)
                 raise Unrecoverable(reason) from error
-        with at_work(attempt, ahead=bool(bound)):
-            compiled = original(self, graph, inputs)
+        attempt.reads_only = bool(bound) and reads_only(graph)
+        if attempt.reads_only:
+            compiled = graph.forward  # no backend has anything to gain from it
+        else:
+            with at_work(attempt, ahead=bool(bound)):
+                compiled = original(self, graph, inputs)
         return attempt.recovery.around(compiled) if bound else compiled
 
     return call_user_compiler

@@ -42,6 +42,8 @@ _LEVELS = frozenset(
         "_remove_batch_dim",
     }
 )
+#: what hands a number or a result of some size on, or asserts something of it
+_HANDED_ON = frozenset({torch.ops.aten._assert_scalar.default, torch._check, torch.scalar_tensor, "detach"})
 
 
 class Unrecoverable(Exception):
@@ -51,6 +53,19 @@ class Unrecoverable(Exception):
 def captured(graph: GraphModule) -> set[Any]:
     """The symbols that a graph binds to numbers which its tensors decide."""
     return {symbol for node in _nodes(graph) for symbol in node.meta.get("unbacked_bindings") or {}}
+
+
+def reads_only(graph: GraphModule) -> bool:
+    """Does a graph only ask its inputs for numbers and sizes? Without us Python does, and there is no graph."""
+    return all(_reads(node) for node in _nodes(graph) if node.op not in ("placeholder", "get_attr", "output"))
+
+
+def _reads(node: Node) -> bool:
+    if node.meta.get("unbacked_bindings") or node.target in _HANDED_ON:
+        return True
+    if node.target is operator.getitem and not isinstance(_value(node.args[0]), torch.Tensor):
+        return True  # one of several results
+    return isinstance(_value(node), (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 def raising(graph: GraphModule) -> set[Any]:

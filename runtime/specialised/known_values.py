@@ -122,12 +122,14 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
             if not _learn(tx.fake_mode.shape_env, *symbols(node)) and not _learn_numbers(tx, node):
                 if (value := _value(node, _tensors, _layouts)) is None:
                     raise
+                _meets(tx)
                 return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
         else:
             made = pending(tx)[count:]
             if not (made and _specialises() and _learn_buffers(tx, asked)):
                 return value
             del pending(tx)[count:]
+        _meets(tx)
         return original(node, tx, *args, **kwargs)
 
     return get_fake_value
@@ -140,6 +142,7 @@ def _jumping(original: Callable[..., Any], keeps: bool | None) -> Callable[..., 
     def jump(self: Any, instruction: Any) -> Any:
         top = self.stack[-1].realize()
         if top.is_tensor() and (value := _value(top.as_proxy().node, _number, bool)) is not None:
+            _meets(self)
             if bool(value) is keeps:
                 return self.jump(instruction)
             self.stack[-1] = ConstantVariable.create(bool(value))
@@ -154,9 +157,17 @@ def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def method_tolist(self: Any, tx: Any) -> Any:
         value = _value(self.as_proxy().node, _whole, torch.Tensor.tolist)
-        return VariableTracker.build(tx, value.tolist()) if value is not None else original(self, tx)
+        if value is None:
+            return original(self, tx)
+        _meets(tx)
+        return VariableTracker.build(tx, value.tolist())
 
     return method_tolist
+
+
+def _meets(tx: Any) -> None:
+    if (attempt := current()) is not None:
+        attempt.meets(tx)
 
 
 def _ending(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -446,6 +446,37 @@ def test_a_frame_that_captures_in_vain_is_traced_again() -> None:
     assert sum(graphs(looped, *calls)) <= sum(plain_graphs(looped, *calls)) + 1
 
 
+def test_a_frame_that_only_reads_numbers_is_no_graph() -> None:
+    """Neither has it one without us."""
+
+    def read(v: Any) -> Any:
+        return v.sum().new_zeros(()).item() if v is None else v[0].item()
+
+    def numbers(v: Any) -> Any:
+        return [each.item() for each in v]
+
+    def counted(v: Any) -> Any:
+        return v.nonzero(), v[v > 0].tolist() if v is None else v.unique()
+
+    for function, arguments, count in ((read, (x(),), 1), (numbers, (x().unbind(),), 0), (counted, (x() - 3,), 0)):
+        assert graphs(function, arguments, arguments) == [count, 0]
+        assert sum(plain_graphs(function, arguments)) == count
+
+
+def test_a_loop_that_a_number_counts_is_compiled_twice_at_most() -> None:
+    """Without us the graph breaks in it, so that it is not compiled at all."""
+
+    def cut(x: Any, count: int) -> Any:
+        ends = torch.linspace(0, 5, count + 1, dtype=torch.int)
+        for i in range(count):
+            x[ends[i] : ends[i + 1]] = i
+        return x
+
+    calls = [(x(), count) for count in (3, 5, 2, 4, 1, 3, 5)]
+    assert graphs(cut, *calls) == [1, 1, 0, 0, 0, 0, 0]
+    assert "it is compiled anew for each number that it is called with" in reasons("cut")
+
+
 def test_a_step_that_a_tensor_of_the_graph_gives() -> None:
     def coordinates(v: Any) -> Any:
         count = torch.ones(4, dtype=torch.bool).sum()
