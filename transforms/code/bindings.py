@@ -39,30 +39,46 @@ def stores(facts: FunctionFacts, name: str) -> int:
 
 def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     """What a name is bound to where it is read, changes in place aside; None where several bindings may reach it."""
-    if node.id not in _written(facts.function):
+    return bound_at(facts, node.id, node)
+
+
+def bound_at(facts: FunctionFacts, name: str, place: ast.AST) -> ast.expr | None:
+    """The same of any name, at a place in the function."""
+    if name not in _written(facts.function):
         return None
-    child: ast.AST = node
-    for above in facts.ancestors(node):
+    child: ast.AST = place
+    for above in facts.ancestors(place):
         if isinstance(above, _OWN_NAMES) and above is not facts.function:
             return None
-        for block in (getattr(above, name, ()) for name in ("body", "orelse", "finalbody")):
+        for block in (getattr(above, field, ()) for field in ("body", "orelse", "finalbody")):
             if not (isinstance(block, list) and child in block):
                 continue
             for statement in reversed(block[: block.index(child)]):
                 match statement:
                     case ast.Assign(targets=[target], value=value):
-                        bound = [one for name, one in _unpacked(target, value) if name == node.id]
+                        bound = [one for target_name, one in _unpacked(target, value) if target_name == name]
                         if len(bound) == 1 and not bound[0].part:
                             return bound[0].value
-                if node.id in _bound_in(statement):
+                if name in _bound_in(statement):
                     return None
         loop = isinstance(above, (ast.For, ast.AsyncFor, ast.While))
-        if (loop or isinstance(above, (ast.Try, ast.ExceptHandler))) and node.id in _bound_in(above):
+        if (loop or isinstance(above, (ast.Try, ast.ExceptHandler))) and name in _bound_in(above):
             return None
         if above is facts.function:
             return None
         child = above
     return None
+
+
+def still(facts: FunctionFacts, name: ast.Name) -> ast.expr | None:
+    """What a name was bound to, where all names in that are bound to the same where the name is read, too."""
+    made = reaching(facts, name)
+    names = [n for n in nodes_in(made) if isinstance(n, ast.Name)] if made is not None else []
+    same = (
+        stores(facts, n.id) == 0 or ((then := reaching(facts, n)) is not None and then is bound_at(facts, n.id, name))
+        for n in names
+    )
+    return made if all(same) else None
 
 
 def straight(facts: FunctionFacts, node: ast.Name) -> ast.Name | None:

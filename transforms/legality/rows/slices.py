@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import still
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds
 
@@ -71,7 +72,9 @@ def is_known(facts: FunctionFacts, index: ast.expr) -> bool:
 
 
 def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
-    """`w` of `n : n + w`, or of `n * w : (n + 1) * w`, where it is known while tracing."""
+    """`w` of `n : n + w`, or of `n * w : (n + 1) * w`, where it is known while tracing. The end may have a name."""
+    if isinstance(part.upper, ast.Name) and (end := still(facts, part.upper)) is not None:
+        part = ast.Slice(part.lower, end, part.step)
     match part:
         case ast.Slice(lower=ast.expr() as lower, upper=ast.BinOp(op=ast.Add()) as upper):
             widths = _beside(upper, ast.unparse(lower))

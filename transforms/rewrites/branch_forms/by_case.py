@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import display_of, reaching, stores
+from graphmend.transforms.code.bindings import always_evaluated, display_of, precedes, reaching, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import number_in
-from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.liveness import fresh, locals_of
+from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import called, constant, method
-from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.code.text_edits import insert_before, replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.names.replaced import is_lasting
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 NAME = "by_case"
 #: a table of more entries is better kept in a tensor
 _MOST = 8
+#: with more entries than this, several comparisons ask for the key
+_ONCE = 2
 
 _TABLES = (ast.Dict, ast.List, ast.Tuple)
 
@@ -67,13 +70,15 @@ class _Choice(NamedTuple):
     whole: ast.expr
     text: str
     differences: list[Difference]
+    named: str = ""
+    """A line in front of the statement, which gives the key a name."""
 
 
 class _UnknownTableError(Exception):
     """A table that is not chosen from by cases; the message says why."""
 
 
-@asks("effects", any_value=True)
+@asks("effects", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     tables = [(looked, display_of(facts, looked.table)) for looked in _looked_up(facts)]
     try:
@@ -82,13 +87,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, str(error))
     if not chosen:
         return None
-    return prepare(
-        NAME,
-        "compare the key with those of the table",
-        facts,
-        lambda: [replace_expression(facts.source, one.whole, one.text) for one in chosen],
-        [difference for one in chosen for difference in one.differences],
-    )
+
+    def make() -> list[TextEdit]:
+        named = [insert_before(facts.source, facts.statement, one.named) for one in chosen if one.named]
+        return [*named, *(replace_expression(facts.source, one.whole, one.text) for one in chosen)]
+
+    differences = [difference for one in chosen for difference in one.differences]
+    return prepare(NAME, "compare the key with those of the table", facts, make, differences)
 
 
 def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List | ast.Tuple) -> _Choice:
@@ -148,13 +153,26 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         return _Choice(called or looked.whole, f"({given[1]} if {asked} else {given[0]})", differences)
     if not isinstance(display, ast.Dict) and not _counts_from_zero(facts, looked.key):
         asked = f"{asked} % {len(keys)}"  # an index below zero counts from the end
+    named = ""
+    if len(keys) > _ONCE and _comes_first(facts, looked):
+        name = fresh(facts, "key")
+        named, asked = f"{name} = {asked}\n", name
     tested = [f"{text} if {asked} == {key!r}" for text, key in zip(given, keys, strict=True)]
     if looked.default is not None:
         text = " else ".join([*tested, entry(code.operand(looked.default))])
     else:
         text = " else ".join([*tested[:-1], given[-1]])
         differences.append(Difference("exception", "a key that the table does not have gives an entry, and raised"))
-    return _Choice(called or looked.whole, f"({text})", differences)
+    return _Choice(called or looked.whole, f"({text})", differences, named)
+
+
+def _comes_first(facts: FunctionFacts, looked: _Looked) -> bool:
+    """May the key be taken out on a line in front of its statement, where nothing is done before it?"""
+    if isinstance(looked.key, ast.Name) or not begins_line(facts.source, facts.statement):
+        return False
+    calls = (n for n in nodes_in(facts.statement) if isinstance(n, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)))
+    inside = set(nodes_in(looked.whole))
+    return always_evaluated(facts, looked.whole) and not any(c not in inside and precedes(c, looked.key) for c in calls)
 
 
 def _taken_out(facts: FunctionFacts, key: ast.expr) -> tuple[list[str], ast.expr | None]:

@@ -17,9 +17,9 @@ After:
 Legal when:
     the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
     its shape and dtype, and is not changed in place where it may be another's; what else it reads does not change, and
-    asks for no gradients. A whole number that is counted once in each iteration, and not read behind the loop, is
-    carried as a tensor. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used, and for
-    `while True` with `if test: break` at its end, after a first time.
+    asks for no gradients. A number that is stepped once in each iteration is carried as a tensor, where all that reads
+    it takes one, and a whole one where it is not read behind the loop. The same for `for _ in range(n)` with a tensor
+    `n`, whose variable is not used, and for `while True` with `if test: break` at its end, after a first time.
 
 Differs in:
     plain Python goes through torch's own loop operator too, which is slower there, and raises exceptions of its own. A
@@ -31,21 +31,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.loop_ends import copied
-from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
+from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import effects_of_test, split
 from graphmend.transforms.legality.dtypes import kinds
@@ -55,20 +54,13 @@ from graphmend.transforms.legality.memory import may_share, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.control_flow.forms.stepped_numbers import Counter, as_counter, stepped_numbers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
 NAME = "while_loop"
-
-
-class _Counter(NamedTuple):
-    """A number that the loop counts in, with the texts of what it is at first and after each iteration."""
-
-    name: str
-    start: str
-    next: str
 
 
 @asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
@@ -79,13 +71,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop, body = found
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
-    counted = _counted(facts, loop, body)
+    stepped = stepped_numbers(facts, loop, body)
     try:
-        carried, temporaries = _carried(facts, loop, [s for s in body if s not in counted], predicates)
+        carried, temporaries = _carried(facts, loop, [s for s in body if s not in stepped], predicates)
         if isinstance(loop, ast.For):
             text = _count(facts, loop, predicates, carried)
         elif body is loop.body:
-            text = _while(facts, loop, predicates, carried, counted)
+            text = _while(facts, loop, predicates, carried, stepped)
         else:
             text = _until(facts, predicates, carried)
     except (NotSelectableError, NotATensorError) as error:
@@ -98,7 +90,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the loop shares its lines with other statements")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_statements(facts.source, [loop], text, *_around(body, counted))]
+        return [*imports.edits(), replace_statements(facts.source, [loop], text, *_around(body, stepped))]
 
     differences = [
         *predicates.differences,
@@ -120,23 +112,6 @@ def _loop_of(facts: FunctionFacts) -> tuple[ast.While | ast.For, list[ast.stmt]]
         ):
             return around, around.body[:-1]
     return None
-
-
-def _counted(facts: FunctionFacts, loop: ast.While | ast.For, body: list[ast.stmt]) -> dict[ast.stmt, str]:
-    """What counts a whole number in each iteration of a `while`, which reads it no more then, and the number's name."""
-    found: dict[ast.stmt, str] = {}
-    for i, statement in enumerate(body if isinstance(loop, ast.While) and body is loop.body else ()):
-        match statement:
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.Sub(), value=step):
-                pass
-            case _:
-                continue
-        before = facts.before(loop).get(name)
-        whole = isinstance(before, Static) and before.type == "int" and number_type(facts, step) == "int"
-        others = [s for s in body if s is not statement]
-        if whole and name not in reads(*body[i + 1 :]) | writes(*others) and not reads(step) & writes(*body):
-            found[statement] = name
-    return found if len(found) == 1 else {}
 
 
 def _around(body: list[ast.stmt], counted: Collection[ast.stmt]) -> list[list[ast.stmt]]:
@@ -254,41 +229,10 @@ def _while(
         raise NotATensorError("the test is not about tensors alone")
     if writes(loop.test) or effects_of_test(facts, loop.test):
         raise NotATensorError(f"`{shortened(loop.test)}` does more than ask")
-    if not carried:
+    if not (carried or counted):
         raise NotSelectableError("nothing changes from one iteration to the next")
-    counters = [_counter(facts, loop, predicates, statement, name) for statement, name in counted.items()]
+    counters = [as_counter(facts, loop, predicates, statement, name) for statement, name in counted.items()]
     return _loop(facts, predicates, carried, counters, f"return {predicates.all_of(tests)}", [])
-
-
-def _counter(facts: FunctionFacts, loop: ast.While, predicates: Predicates, statement: ast.stmt, name: str) -> _Counter:
-    """A number that the loop counts in, as a tensor: Inductor takes no number that changes (torch 2.13)."""
-    if alive(facts, name, loop):
-        raise NotSelectableError(f"`{name}` is read behind the loop, and would be a tensor")
-    before = facts.before(loop)
-    device = next((n for n in sorted(reads(loop.test)) if isinstance(before.get(n), Tensor)), None)
-    if device is None:
-        raise NotSelectableError(f"no tensor of the loop's test tells the device of `{name}`")
-    values = (facts.value(n) for n in nodes_in(loop.test) if isinstance(n, ast.expr))
-    compared = [value.dtype for value in values if isinstance(value, Tensor)]
-    wide = all(dtype == "int64" or dtype_kind(dtype) in ("bool", "float") for dtype in compared)
-    if not wide and not _counts_up(facts, loop, statement, name):
-        raise NotSelectableError(f"`{name}` may wrap around where it is compared with narrow numbers")
-    _, uses = as_tensor(facts, "int64", lambda uses: uses.name(name), converts=loop)
-    predicates.differences += uses.differences
-    assert isinstance(statement, ast.AugAssign)
-    sign = "+" if isinstance(statement.op, ast.Add) else "-"
-    start = f"{predicates.imports.name('torch.full')}((), {name}, device={device}.device)"
-    return _Counter(name, start, f"{name} {sign} {predicates.code.operand(statement.value)}")
-
-
-def _counts_up(facts: FunctionFacts, loop: ast.While, statement: ast.stmt, name: str) -> bool:
-    """Is a number counted one by one from below a bound to that, which every dtype of the bound holds?"""
-    first = bound_before(facts, loop, name)
-    start = constant(first) if first is not None else None
-    up = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and constant(statement.value) == 1
-    asked = [n for n in nodes_in(loop.test) if isinstance(n, ast.Compare) and name in reads(n)]
-    below = all(isinstance(n.left, ast.Name) and len(n.ops) == 1 and isinstance(n.ops[0], ast.Lt) for n in asked)
-    return isinstance(start, int) and start >= 0 and up and below
 
 
 def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
@@ -331,7 +275,7 @@ def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried:
         facts,
         predicates,
         carried,
-        [_Counter(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})", f"{step} + 1")],
+        [Counter(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})", f"{step} + 1")],
         f"return {step} < {count_name}",
         lines,
     )
@@ -358,7 +302,7 @@ def _loop(
     facts: FunctionFacts,
     predicates: Predicates,
     carried: list[str],
-    counters: list[_Counter],
+    counters: list[Counter],
     test: str,
     lines: list[str],
 ) -> str:
@@ -372,9 +316,9 @@ def _loop(
         predicates.differences += copied(facts, loop, name, "no iteration changes it")
     after = [counter.next for counter in counters] + [_given_back(facts, loop.body, n) for n in carried]
     start = [counter.start for counter in counters] + [_started(facts, carried, n) for n in carried]
-    counting = _counted(facts, loop, loop.body)
+    counting = stepped_numbers(facts, loop, loop.body)
     parts = len(_around(loop.body, counting)) if counting else 1
-    targets = [_unused(facts, loop)] * len(counters) + carried
+    targets = [counter.target or _unused(facts, loop) for counter in counters] + carried
     return "\n".join(
         [
             *lines,

@@ -10,10 +10,10 @@ After:
             out = out + t
 
 Legal when:
-    the loop runs over a list that only filters another one, by tests on tensors without effects, and names its elements
-    alike. The body binds nothing that the filter or the list reads, stores nowhere and changes no memory that they may
-    read; the filter calls no function of which that is not known. The loop is not left early, and its variable is not
-    read behind it.
+    the loop runs over a list that only filters another one, by tests on tensors without effects, or over a name that
+    holds such a list for the loop alone. The body, and what stands between, binds nothing that the filter or the list
+    reads, stores to tensors alone and changes no memory that they may read; the filter calls no function of which that
+    is not known. The loop is not left early, and its variable is not read behind it.
 
 Differs in:
     a filter that raises does so when some iterations have run. It is written for the mends of branches, and stays where
@@ -23,15 +23,15 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, shortened
-from graphmend.transforms.code.liveness import alive, reads, stored, writes
+from graphmend.transforms.code.liveness import alive, fresh, locals_of, reads, stored, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.code.qualified_names import is_tensor, qualified
+from graphmend.transforms.code.text_edits import HOLE, deletion, replace_statements
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects, is_layer
@@ -48,61 +48,116 @@ NAME = "filter_inside"
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
 
 
-@asks("effects", "totality", "memory", "order", any_value=True)
+class _Filtered(NamedTuple):
+    """A loop over a list that is filtered."""
+
+    loop: ast.For
+    comprehension: ast.ListComp | ast.GeneratorExp
+    element: str
+    """The name in the comprehension of what the loop runs over."""
+    held: ast.Assign | None = None
+    """What binds the list to a name that the loop alone reads."""
+
+    @property
+    def generator(self) -> ast.comprehension:
+        return self.comprehension.generators[0]
+
+
+@asks("effects", "totality", "memory", "order", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    loop = facts.statement
-    match loop:
-        case ast.For(
-            target=ast.Name(id=name),
-            iter=(
-                ast.ListComp(
-                    elt=ast.Name(id=element),
-                    generators=[ast.comprehension(target=ast.Name(id=each), iter=values, ifs=tests, is_async=0)],
-                )
-                | ast.GeneratorExp(
-                    elt=ast.Name(id=element),
-                    generators=[ast.comprehension(target=ast.Name(id=each), iter=values, ifs=tests, is_async=0)],
-                )
-            ),
-        ) if name == element == each and any(depends(facts, test) for test in tests):
-            pass
-        case _:
-            return None
-    if reason := _why_not(facts, loop, name, values, tests):
+    found = _filtered(facts)
+    if found is None or not any(depends(facts, test) for test in found.generator.ifs):
+        return None
+    loop, values, tests = found.loop, found.generator.iter, found.generator.ifs
+    if reason := _why_not(facts, found):
         return refuse(NAME, reason)
     if not runs_again(facts, values):
         return refuse(NAME, f"`{ast.unparse(values)}` may be used up by the loop")
-    code = Code(facts.source)
-    asked = " and ".join(code.operand(t) if isinstance(t, (ast.BoolOp, ast.IfExp)) else code.line(t) for t in tests)
-    asked = code.line(tests[0]) if len(tests) == 1 else asked
-    lines = f"for {name} in {code.line(values)}:\n    if {asked}:\n        {HOLE.format(0)}\n"
-    eager = isinstance(loop.iter, ast.ListComp)
-    return prepare(
-        NAME,
-        "ask inside the loop what filters its list",
-        facts,
-        lambda: [replace_statements(facts.source, [loop], lines, loop.body)],
-        may_raise(facts, *tests) if eager else [],
-    )
+    code, own = Code(facts.source), _own_names(facts, found)
+    several = len(tests) > 1
+    texts = [
+        code.operand(t, own) if several and isinstance(t, (ast.BoolOp, ast.IfExp)) else code.line(t, own) for t in tests
+    ]
+    target = code.text(found.generator.target, own)
+    lines = f"for {target} in {code.line(values)}:\n    if {' and '.join(texts)}:\n        {HOLE.format(0)}\n"
+    eager = isinstance(found.comprehension, ast.ListComp)
+
+    def make() -> list[TextEdit]:
+        away = [deletion(facts, found.held)] if found.held is not None else []
+        return [*away, replace_statements(facts.source, [loop], lines, loop.body)]
+
+    differences = may_raise(facts, *tests) if eager else []
+    return prepare(NAME, "ask inside the loop what filters its list", facts, make, differences)
 
 
-def _why_not(facts: FunctionFacts, loop: ast.For, name: str, values: ast.expr, tests: list[ast.expr]) -> str | None:
+def _filtered(facts: FunctionFacts) -> _Filtered | None:
+    """The loop that a finding's filter is about: over it, or over a name that holds it until then."""
+    statement, held = facts.statement, None
+    made: ast.expr
+    if isinstance(statement, ast.Assign):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as listed):
+                made, held, block = listed, statement, facts.body_of(statement)
+                behind = block[block.index(statement) + 1 :]
+                loop = next((s for s in behind if isinstance(s, ast.For) and _runs_over(s, name)), None)
+                uses = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+                if loop is None or len(uses) != 2 or name not in locals_of(facts.function):
+                    return None
+            case _:
+                return None
+    elif isinstance(statement, ast.For) and isinstance(statement.iter, (ast.ListComp, ast.GeneratorExp)):
+        loop, made = statement, statement.iter
+    else:
+        return None
+    match made:
+        case (
+            ast.ListComp(elt=ast.Name(id=element), generators=[generator])
+            | ast.GeneratorExp(elt=ast.Name(id=element), generators=[generator])
+        ) if not generator.is_async and isinstance(loop.target, ast.Name) and element in writes(generator.target):
+            return _Filtered(loop, made, element, held)
+    return None
+
+
+def _runs_over(loop: ast.For, name: str) -> bool:
+    return isinstance(loop.iter, ast.Name) and loop.iter.id == name
+
+
+def _own_names(facts: FunctionFacts, found: _Filtered) -> dict[ast.expr, str]:
+    """The loop's name for the elements, and others for names of the comprehension that the function uses elsewhere."""
+    assert isinstance(found.loop.target, ast.Name)
+    inside = {*nodes_in(found.comprehension)} - {*nodes_in(found.generator.iter)}
+    outside = (n for n in nodes_in(facts.function) if n not in inside)
+    elsewhere = {n.id if isinstance(n, ast.Name) else n.arg for n in outside if isinstance(n, (ast.Name, ast.arg))}
+    names = {name: fresh(facts, name) for name in writes(found.generator.target) if name in elsewhere}
+    names[found.element] = found.loop.target.id
+    return {n: names[n.id] for n in inside if isinstance(n, ast.Name) and n.id in names}
+
+
+def _why_not(facts: FunctionFacts, found: _Filtered) -> str | None:
     """Why tests cannot be asked one by one, between the iterations of a loop."""
+    loop, tests, values = found.loop, found.generator.ifs, found.generator.iter
+    assert isinstance(loop.target, ast.Name)
+    name, own = loop.target.id, writes(found.generator.target)
     if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in nodes_in(s)):
         return "the loop is left early"
-    if not replaceable(facts, [loop]):
+    if not replaceable(facts, [loop, *([found.held] if found.held is not None else [])]):
         return "the statement shares its line with another one"
     if alive(facts, name, loop):
         return f"`{name}` is read behind the loop"
-    found = [one for test in tests for one in effects_of_test(facts, test)]
-    if found:
-        return found[0]
+    if name in reads(values, *tests) - own or (name in own and name != found.element):
+        return f"`{name}` is something else in the filter"
+    done = [one for test in tests for one in effects_of_test(facts, test)]
+    if done:
+        return done[0]
     if unknown := next((n for test in tests for n in nodes_in(test) if _is_unknown(facts, n)), None):
         return f"`{shortened(unknown)}` may read what the loop changes"
-    read = reads(values, *tests) | {name}
-    if stored(loop.body) & read or any(writes(test) for test in tests):
+    read = (reads(values, *tests) - own) | reads(values) | {name}
+    block, between = facts.body_of(loop), list[ast.stmt]()
+    if found.held is not None:
+        between = block[block.index(found.held) + 1 : block.index(loop)]
+    if stored([*between, *loop.body]) & read or any(writes(test) for test in tests):
         return "the loop binds what its filter reads"
-    for statement in (n for s in loop.body for n in nodes_in(s) if isinstance(n, ast.stmt)):
+    for statement in (n for s in (*between, *loop.body) for n in nodes_in(s) if isinstance(n, ast.stmt)):
         if reason := _changes(facts, statement, read):
             return reason
     return None
@@ -125,6 +180,12 @@ def _changes(facts: FunctionFacts, statement: ast.stmt, read: set[str]) -> str |
             return next(iter(effects(facts, value)), None)
         case ast.Assign(targets=targets, value=value) if all(_binds_names(t) for t in targets):
             return next(iter(effects(facts, value)), None)
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name() as tensor, slice=index)], value=value) if is_tensor(
+            facts, tensor
+        ):
+            if any(may_share(facts, tensor, ast.Name(n, ast.Load())) for n in sorted(read)):
+                return f"`{shortened(statement)}` may change what the filter reads"
+            return next(iter(effects(facts, index, value)), None)
         case ast.If(test=test):
             return next(iter(effects_of_test(facts, test)), None)
         case ast.Pass():

@@ -50,7 +50,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("effects", "order")
+@asks("effects", "memory", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     block = facts.body_of(statement)

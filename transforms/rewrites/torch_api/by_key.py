@@ -28,7 +28,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, dtype_kind
-from graphmend.transforms.code.bindings import name_given
+from graphmend.transforms.code.bindings import name_given, reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports, shadowed
 from graphmend.transforms.code.module_level import names_bound
@@ -100,9 +100,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         differences.append(Difference("nan", says))
     if not (isinstance(value, Tensor) and value.rank == 0):
         differences.append(Difference("exception", "keys of several elements raise no more"))
-    if called(facts, choice.values, "builtins.range"):
-        return _numbers(facts, choice, place, imports, differences)
+    if (counted := _range(facts, choice.values)) is not None:
+        return _numbers(facts, choice, counted, place, imports, differences)
     return _tensor(facts, choice, place, imports, differences)
+
+
+def _range(facts: FunctionFacts, values: ast.expr) -> ast.Call | None:
+    """The call of `range` that what is chosen from is, or was bound to."""
+    made = reaching(facts, values) if isinstance(values, ast.Name) else values
+    return made if isinstance(made, ast.Call) and called(facts, made, "builtins.range") is not None else None
 
 
 def _known(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -156,7 +162,7 @@ def _choice(facts: FunctionFacts) -> _Choice | None:
         if options or not isinstance(key, ast.Lambda) or not isinstance(falls, bool):
             continue
         several = called(facts, call, "builtins.sorted") is not None
-        if several and not called(facts, call.args[0], "builtins.range"):
+        if several and _range(facts, call.args[0]) is None:
             return None  # of tensors: another form
         if several or (called(facts, call, "builtins.max", "builtins.min") and len(node.keywords) == 1):
             given = key.args
@@ -179,11 +185,15 @@ def _asked(facts: FunctionFacts, key: ast.expr) -> ast.expr | None:
 
 
 def _numbers(
-    facts: FunctionFacts, choice: _Choice, place: str, imports: Imports, differences: list[Difference]
+    facts: FunctionFacts,
+    choice: _Choice,
+    counted: ast.Call,
+    place: str,
+    imports: Imports,
+    differences: list[Difference],
 ) -> Fix | Refusal:
     """One of the numbers of a `range` that begins with 0, or all of them in order."""
-    assert isinstance(choice.values, ast.Call)
-    if len(choice.values.args) != 1:
+    if len(counted.args) != 1:
         return refuse(NAME, f"`{ast.unparse(choice.values)}` does not count from 0")
     uses = ScalarUses(facts, "int64", rewrites=True)
     try:
