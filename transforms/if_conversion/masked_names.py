@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Static, Tensor
+from graphmend.analysis.lattice.values import Const, Container, Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
-from graphmend.transforms.code.qualified_names import number_type
+from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.loop_ends import copied
@@ -75,8 +75,13 @@ class MaskedNames:
         lives = [name for name in names if self._lives(name)]
         if not lives:
             return
-        for name in names:
-            if not isinstance(self.facts.before(self.loop).get(name), Tensor):
+        given = self.facts.value(value)
+        parts = given.items if isinstance(given, Container) and given.kind == "tuple" else None
+        for number, name in enumerate(names):
+            before = self.facts.before(self.loop).get(name)
+            # with a mask that is False at first nothing is read before it is bound once
+            made = parts[number] if parts is not None and number < len(parts) and mask == self.stopped else None
+            if not isinstance(made if before is None else before, Tensor):
                 raise NotSelectableError(f"`{name}` is not known to be a tensor before the loop")
         if not self._while_tracing:
             raise AskWhileTracingError(f"what `{self.code.text(value)}` gives is not known")
@@ -86,6 +91,8 @@ class MaskedNames:
             self.predicates.differences.append(EITHER_GRADIENT)
         select = self.imports.name(f"{_RUNTIME}.select", _RUNTIME)
         text, kept = self.code.argument(value, self._replace), ", ".join(names)
+        if isinstance(value, ast.Call) and (qualified(self.facts, value.func) or "").startswith("torch."):
+            text = f"(*{text},)"  # functions of torch give tuples of classes of their own
         options = ", mixed_grad=True" if recorded(self.facts, self.loop) else ""
         self.values.append((value, f"{select}({mask}, lambda: ({kept}), lambda: {text}{options})"))
 

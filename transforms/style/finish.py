@@ -67,11 +67,16 @@ def _is_idle(node: ast.AST) -> bool:
     match node:
         case ast.Assign(targets=[ast.Name(id=target)], value=ast.Name(id=name)):
             return target == name
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            names = [[n.id for n in part if isinstance(n, ast.Name)] for part in (targets, values)]
+            return names[0] == names[1] and len(names[0]) == len(targets) == len(values)
     return False
 
 
 def _has_its_line(source: Source, node: ast.stmt) -> bool:
-    return source.lines.line(node.lineno - 1).strip() == ast.unparse(node) and node.lineno < len(source.lines)
+    span = source.span(node)
+    alone = span.line == span.end_line and source.lines.line(span.line - 1).strip() == source.segment(span)
+    return alone and node.lineno < len(source.lines)
 
 
 def _changed(before: str, after: str) -> set[int]:

@@ -5,6 +5,7 @@ What is not known to be folded in the same way (comments, strings over several l
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -31,11 +32,18 @@ def fold(text: str, indent: int, width: int) -> list[str]:
     """
     pieces = parsed(text)
     head, value, tail = divided(pieces)
-    if any(isinstance(piece, Word) and piece.text == "," for piece in value) and text[:6] != "assert":
-        raise NotFoldedError("a tuple without brackets")
+    if text[:6] != "assert" and any(map(_is_comma, value)):
+        hug_powers(value)
+        if not head or _is_comma(value[-1]):
+            raise NotFoldedError("a tuple without brackets")
+        return _Layout(width).of_several(head, value, tail, indent)
     value = without_brackets(value)
     hug_powers(value)
     return _Layout(width).statement(head, value, tail, indent)
+
+
+def _is_comma(piece: Piece) -> bool:
+    return isinstance(piece, Word) and piece.text == ","
 
 
 class _Layout:
@@ -52,6 +60,14 @@ class _Layout:
             return self._at_bracket([*head, *value], indent, suffix)
         wrapped = Group("(", value[0].gap, ")", [[*without_gap(value)]], bare=True)
         return self._at_bracket([*head, wrapped], indent, suffix)
+
+    def of_several(self, head: list[Piece], values: list[Piece], tail: list[Piece], indent: int) -> list[str]:
+        """A statement with a tuple that has no brackets: where it is folded, it gets them, and a line for each item."""
+        if self._fits([*head, *values, *tail], indent, ""):
+            return [_flat([*head, *values, *tail])]
+        cuts = [-1, *(i for i, piece in enumerate(values) if _is_comma(piece)), len(values)]
+        items = [without_gap(values[begin + 1 : end]) for begin, end in itertools.pairwise(cuts)]
+        return self._at_bracket([*head, Group("(", values[0].gap, ")", items, display=True)], indent, _flat(tail))
 
     def _asserted(self, head: list[Piece], value: list[Piece], indent: int) -> list[str]:
         at = next((i for i, p in enumerate(value) if isinstance(p, Word) and p.text == ","), len(value))

@@ -98,6 +98,10 @@ class Kinds(ABC):
     def qualified(self, function: ast.expr) -> str | None:
         """The name of a function of torch; None for a method of a value."""
 
+    def own(self, call: ast.Call) -> Kind | None:
+        """What a call of a function of the program's gives; None where that is not known."""
+        return None
+
     def kind(self, node: ast.expr) -> Kind:
         if (found := self.leaf(node)) is not None:
             return found
@@ -140,6 +144,8 @@ class Kinds(ABC):
         return join(left, right) if not has_rows(right) else "other"
 
     def _call(self, node: ast.Call) -> Kind:
+        if (own := self.own(node)) is not None:
+            return own
         kinds = [self.kind(a) for a in (*node.args, *(k.value for k in node.keywords))]
         if (done := self.module(node.func, kinds[0] if kinds else "other")) is not None:
             self.pure &= done.pure

@@ -16,6 +16,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
 from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of, other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
+from graphmend.transforms.legality.rows.through import own_function
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -81,6 +82,27 @@ class PickedRows(Kinds):
         if not (torch_module or isinstance(value, (Instance, Container))):
             return None
         return does(value, self._facts.source.tree, given)
+
+    def own(self, call: ast.Call) -> Kind | None:
+        if (found := own_function(self._facts, call)) is None:
+            return None
+        function, given = found
+        inside = PickedRows(self._facts.within(function), frozenset(), flat=self._flat)
+        parameters = {a.arg for a in nodes_in(function.args) if isinstance(a, ast.arg)}
+        inside.bound = {name: self.kind(given[name]) if name in given else "const" for name in parameters}
+        *steps, last = function.body
+        if not isinstance(last, ast.Return) or last.value is None:
+            return None
+        values = [s.value for s in (*steps, last) if isinstance(s, (ast.Assign, ast.Return)) and s.value is not None]
+        if not all(inside.binds(s) for s in steps) or not all(inside.meets_no_other(v) for v in values):
+            return None
+        kind = inside.kind(last.value)
+        return kind if inside.pure else None
+
+    def meets_no_other(self, node: ast.expr) -> bool:
+        """Do rows that names stand for meet no tensor that has as many dimensions, or rows of other ranks?"""
+        names = {n for n in nodes_in(node) if isinstance(n, ast.Name) and n.id in self.rows}
+        return rows_alone(self._facts, node, names) and not other_ranks_meet(self._facts, node, names)
 
     def qualified(self, function: ast.expr) -> str | None:
         name = qualified(self._facts, function)

@@ -18,20 +18,28 @@ if TYPE_CHECKING:
 OneByOne = Callable[["FunctionFacts", ast.expr, Container[ast.expr]], bool]
 
 
+def own_function(facts: FunctionFacts, call: ast.Call) -> tuple[ast.FunctionDef, dict[str, ast.expr]] | None:
+    """The function of the file that is called, where it only computes, and the arguments by parameter."""
+    function = facts.value(call.func)
+    if not isinstance(function, Function) or function.bound is not None or not only_computes(function.info):
+        return None
+    node, tree = function.info.node, facts.source.tree
+    if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in nodes_in(tree)):
+        return None
+    given = _given(node, call)
+    called = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in nodes_in(node)}
+    if given is None or called & SINGULAR_AT_ONE:  # which stands in for what is not picked
+        return None
+    return node, given
+
+
 def works_through(facts: FunctionFacts, call: ast.Call, picks: Container[ast.expr], judge: OneByOne) -> bool:
     """Does a function of the file that is given `picks`, or what is computed of them, only compute, and each element of
     what it gives from the element at its own place?
     """
-    function = facts.value(call.func)
-    if not isinstance(function, Function) or function.bound is not None or not only_computes(function.info):
+    if (found := own_function(facts, call)) is None:
         return False
-    node, tree = function.info.node, facts.source.tree
-    if not isinstance(node, ast.FunctionDef) or tree is None or not any(n is node for n in nodes_in(tree)):
-        return False
-    given = _given(node, call)
-    called = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in nodes_in(node)}
-    if given is None or called & SINGULAR_AT_ONE:  # which stands in for what is not picked
-        return False
+    node, given = found
     names = {name for name, value in given.items() if any(n in picks for n in _expressions(value))}
     if not all(judge(facts, given[name], picks) for name in names):
         return False

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.outside.pure_bodies import only_computes
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ def _is_unknown(facts: FunctionFacts, call: ast.Call) -> bool:
     """Does a call run code that may change its arguments?"""
     value = facts.value(call.func)
     if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
+        return False
+    if isinstance(value, Function) and value.bound is None and only_computes(value.info):
         return False
     return (qualified(facts, call.func) or "").rpartition(".")[0] not in _KNOWN
 

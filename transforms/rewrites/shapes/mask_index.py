@@ -308,9 +308,11 @@ def _mendable(facts: FunctionFacts, use: ast.Subscript | ast.Call, places: ast.e
                 return True
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
                 return ast.unparse(target.slice) in (ast.unparse(found.by), ast.unparse(places))
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                named = {t.id for t, v in zip(targets, values, strict=False) if isinstance(t, ast.Name) and v is use}
+                return _are_reduced(facts, named)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is use:
-                loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
-                return any(_reduces(facts, n) for n in loads)
+                return _are_reduced(facts, {name})
             case ast.stmt():
                 return False
     return False
@@ -320,6 +322,19 @@ _REDUCTIONS = frozenset(
     "sum mean prod norm max min amax amin logsumexp any all numel size len mse_loss l1_loss smooth_l1_loss huber_loss "
     "cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div".split()
 )
+
+
+def _are_reduced(facts: FunctionFacts, names: set[str]) -> bool:
+    """Is what some names stand for, or what is computed of that, reduced somewhere?"""
+    while True:
+        loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id in names]
+        if any(_reduces(facts, n) for n in loads):
+            return True
+        above = (a for n in loads for a in facts.ancestors(n))
+        made = {t.id for a in above if isinstance(a, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
+        if made <= names:
+            return False
+        names = names | made
 
 
 def _reduces(facts: FunctionFacts, node: ast.AST) -> bool:
