@@ -86,7 +86,9 @@ def _does_so(facts: FunctionFacts, node: ast.Call, function: Function) -> bool:
         return False  # of a tensor it gives another one, a list it changes
     # what gives a tensor computes with tensors, whatever else is not known of them; but for what may be used up
     objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
-    given_tensors = isinstance(facts.value(node), Tensor) and not objects and not runs_through(function.info)
+    made = facts.value(node)
+    tensors = isinstance(made, Tensor) or (_holds_such(made) and isinstance(getattr(made, "element", None), Tensor))
+    given_tensors = tensors and not objects and not runs_through(function.info)
     return (plain or given_tensors) and only_computes(function.info)
 
 

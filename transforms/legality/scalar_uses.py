@@ -133,8 +133,8 @@ class ScalarUses(ReadElsewhere):
                 pass  # a tensor without dimensions is formatted as its number is
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)
-            case ast.Attribute(attr=attr) if not (hasattr(0.0, attr) or hasattr(0, attr)):
-                pass  # no number has it: what is computed is a tensor already
+            case ast.Attribute(attr=attr) if not any(hasattr(one, attr) for one in (0, 0.0, [])):
+                pass  # neither a number nor a list has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
                 self.asks.append(parent)
             case (

@@ -15,7 +15,7 @@ from graphmend.analysis.interpreter.events import Call, CustomCall
 from graphmend.analysis.interpreter.operations import errors
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import ExternalName, Intrinsic
-from graphmend.analysis.lattice.values import FALSE, STATIC, Container, Tensor, Value, join, marked
+from graphmend.analysis.lattice.values import FALSE, STATIC, Const, Container, Tensor, Value, join, marked
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.custom_operators import by_name
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
@@ -130,6 +130,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if name in _IN_GRAPH:
         return torch_call(w, _IN_GRAPH[name], None, args, keywords, node)
     if name == _SELECTS and len(args) == 3:
+        if isinstance(args[0], Const):
+            return w.apply(args[1] if args[0].value else args[2], (), {}, node)
         # while tracing both functions are called, and where their results agree a new tensor is selected
         return join(w.apply(args[1], (), {}, node), w.apply(args[2], (), {}, node))
     if name in _MAPS_TREE and len(args) >= 2:

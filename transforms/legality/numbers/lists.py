@@ -12,15 +12,12 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
-from graphmend.transforms.legality.numbers.counterparts import Counterpart
-from graphmend.transforms.legality.numbers.written_out import WrittenOut
-from graphmend.transforms.legality.operations import formulas
-from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.legality.numbers.asked_lists import AskedLists
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -34,7 +31,7 @@ _ORDERS = ("builtins.reversed", "builtins.list", "builtins.tuple")
 _STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
 
 
-class Lists(WrittenOut):
+class Lists(AskedLists):
     """Follows lists, whose elements are followed by `_follow` and `_name`."""
 
     def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
@@ -68,7 +65,11 @@ class Lists(WrittenOut):
             case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if of is node:
                 self._member(parent, left, node, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.set"):
-                self._different(parent, node)
+                self._set(parent, node, dtype)
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]) if node in (left, right):
+                self._equal(parent, node, right if node is left else left, dtype)
+            case ast.Attribute(value=of, attr="count" | "index") if of is node:
+                self._searched(parent, node, dtype)
             case ast.Call(args=[first], keywords=[]) if (
                 first is node and not isinstance(node, ast.GeneratorExp) and called(self.facts, parent, *_ORDERS)
             ):
@@ -206,45 +207,6 @@ class Lists(WrittenOut):
             else:
                 found.add(dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element))
         return "float" if "float" in found else max(found, key=_KINDS.index) if found <= {*_KINDS} else None
-
-    def _member(self, asked: ast.Compare, one: ast.expr, node: ast.expr, dtype: Hashable) -> None:
-        """`number in numbers`: whether any is equal."""
-        value = self.facts.value(one)
-        single = value.rank == 0 if isinstance(value, Tensor) else number_type(self.facts, one) is not None
-        if not single or isinstance(node, ast.GeneratorExp):
-            raise NeedsPythonNumberError(f"`{shortened(asked)}` needs Python numbers")
-        self._all_of(node)
-        call = method(self.facts, node, "tolist")
-        tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
-        held = self.facts.value(tensor) if tensor is not None else None
-        among = held.dtype if isinstance(held, Tensor) else dtype
-        if not isinstance(value, Tensor) and not self._comparable(one, value, among):
-            raise NeedsPythonNumberError(f"`{shortened(one)}` may be equal to another number in the tensor's precision")
-        self._compared(one, among)
-        sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
-        text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
-        form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))
-        none = Difference("exception", f"`{shortened(asked)}` of no numbers raises")
-        self._follow(asked, self._becomes(asked, counterparts.Result("bool", () if tensor else (none,), form)))
-
-    def _different(self, numbers: ast.Call, node: ast.expr) -> None:
-        """`len(set(numbers))`: each number but the first that differs from the one in front of it, in order."""
-        count = self.facts.parent(numbers)
-        if (
-            isinstance(node, ast.GeneratorExp)
-            or not isinstance(count, ast.Call)
-            or not called(self.facts, count, "builtins.len")
-        ):
-            raise NeedsPythonNumberError(f"`{shortened(numbers)}` needs Python numbers")
-        self._all_of(node)
-        call = method(self.facts, node, "tolist")
-        tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
-        if tensor is not None and not repeatable(self.facts, tensor):
-            raise NeedsPythonNumberError(f"`{shortened(tensor)}` would be evaluated more than once")
-        text = formulas.DISTINCT if tensor is not None else formulas.DISTINCT.replace("{input}", "torch.stack({input})")
-        form = Counterpart(count, formula=text, parts=(("input", tensor or node),))
-        none = Difference("exception", f"`{shortened(count)}` of no numbers raises")
-        self._follow(count, self._becomes(count, counterparts.Result("int64", () if tensor else (none,), form)))
 
     def _sorted(self, node: ast.expr, dtype: Hashable) -> None:
         """What becomes of a sorted list that is a tensor of one dimension now."""
