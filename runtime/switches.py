@@ -41,8 +41,6 @@ _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to
 #: what the first of these says, which stands for a graph break alone unless TorchDynamo is told to suppress all errors
 _SUPPRESSED, _UNRESUMED = _GIVEN_UP[0], "no graph can go on behind a graph break in it: it runs as it is"
 
-_IDLE = "nothing is computed in it"
-
 _log = logging.getLogger(__name__)
 
 _installed = False
@@ -141,7 +139,7 @@ def taken_back() -> list[tuple[str, int, str, str]]:
 def kept() -> list[tuple[str, int, str]]:
     """The numbers and sizes that are captured, however their graph is used later: path, line and function of each."""
     attempt = sys.modules.get(f"{__package__}.captures.attempt")
-    return [(*place, function) for place, function in attempt.kept.items()] if attempt is not None else []
+    return [(*place, function) for place, (function, _) in attempt.kept.items()] if attempt is not None else []
 
 
 def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
@@ -151,10 +149,9 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
-        if not plan.is_plain and plan.is_for_each_integer(frame.f_locals):
+        if not plan.is_plain and plan.begins_in_loop and plan.is_for_each_integer(frame.f_locals):
             plan.give_up(attempts.ANEW)
-            if plan.begins_in_loop:
-                return ConvertFrameReturn(skip_reason=attempts.ANEW)
+            return ConvertFrameReturn(skip_reason=attempts.ANEW)
         while not plan.is_plain:
             attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises), _specialises, _trains_whole)
             with config.patch(_SWITCHES), attempts.attempting(attempt):
@@ -168,7 +165,7 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                 else:
                     if result.guarded_code is not None:
                         attempt.done(result.guarded_code.guard_manager, frame.f_locals)
-                        return ConvertFrameReturn(skip_reason=_IDLE) if attempt.is_idle else result
+                        return result
                     reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
                     if attempt.is_plain or not reason.startswith(_GIVEN_UP):
                         return result

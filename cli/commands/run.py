@@ -286,12 +286,16 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "unused": unused,
         "waiting": [path for path in report.waiting if path not in report.mended],
         "captures": report.taken_back() is not None,
-        "kept": [{"path": path, "row": row, "function": function} for path, row, function in report.kept()],
+        "kept": [{"path": path, "row": row, "function": function} for (path, row), function in _kept(report).items()],
         "taken_back": [
             {"path": path, "row": row, "function": function, "reason": reason}
             for path, row, function, reason in report.taken_back() or ()
         ],
     }
+
+
+#: findings about numbers and sizes that tensors decide
+_OF_NUMBERS = ("GM3", "GM4")
 
 
 def _summary(report: Report) -> str:
@@ -302,9 +306,10 @@ def _summary(report: Report) -> str:
     return f"graphmend: {mended}{f', {numbers} kept in the graph' if count else ''}"
 
 
-def _kept(report: Report) -> set[tuple[str, int]]:
-    """The lines whose numbers are kept in every graph."""
-    return {(path, row) for path, row, _ in report.kept()} - {note[:2] for note in report.taken_back() or ()}
+def _kept(report: Report) -> dict[tuple[str, int], str]:
+    """The lines whose numbers are kept in every graph, with their functions."""
+    taken_back = {note[:2] for note in report.taken_back() or ()}
+    return {(path, row): function for path, row, function in report.kept() if (path, row) not in taken_back}
 
 
 def _lines(report: Report, unused: list[str]) -> list[str]:
@@ -317,7 +322,11 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
             lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{differs}")
     kept = _kept(report)
     rest = ((path, note) for path, notes in report.left.items() for note in notes)
-    reasons = [note["reason"] for path, note in rest if (path, note["row"]) not in kept]
+    reasons = [
+        note["reason"]
+        for path, note in rest
+        if (path, note["row"]) not in kept or not note["code"].startswith(_OF_NUMBERS)
+    ]
     left, withheld = len(reasons), sum(reason.startswith("unsafe: ") for reason in reasons)
     if left:
         more = f", of which --unsafe may mend {withheld}" if withheld else ""

@@ -8,7 +8,6 @@ number breaks the graph where it is read, as it does without us. All others stay
 
 from __future__ import annotations
 
-import dis
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from weakref import WeakKeyDictionary
 from torch._dynamo import config
 from torch._dynamo.code_context import code_context
 from torch._dynamo.exc import RestartAnalysis
+from torch._dynamo.guards import DeletedGuardManagerWrapper
 
 #: how often one code is compiled with values taken as known
 COMPILATIONS = 4
@@ -39,6 +39,21 @@ class Site(NamedTuple):
     line: int
 
 
+class Entry(NamedTuple):
+    """A compilation of a frame."""
+
+    guards: Any
+    integers: dict[str, int]
+    """The integers among the frame's own names."""
+
+    def would_serve(self, names: Mapping[str, Any], name: str) -> bool:
+        """Would it be used if one integer had the value with which it was compiled?"""
+        before = self.integers.get(name)
+        if before is None or before == names[name] or isinstance(self.guards, DeletedGuardManagerWrapper):
+            return False
+        return bool(self.guards.check({**names, name: before}))
+
+
 class Note(NamedTuple):
     """Why a number that might be captured is not."""
 
@@ -51,8 +66,9 @@ class Note(NamedTuple):
 taken_back: list[Note] = []
 """What was tried and taken back, in order."""
 
-kept: dict[tuple[str, int], str] = {}
-"""The path and line of each number or size of a tensor that a compiled graph holds, with the name of its function."""
+kept: dict[tuple[str, int], tuple[str, CodeType]] = {}
+"""The path and line of each number or size of a tensor that a compiled graph holds, with the name of its function, and
+the code of the frame."""
 
 
 @dataclass(eq=False)
@@ -73,8 +89,8 @@ class Plan:
     """The lines where numbers were taken as known."""
     truths: set[str] = field(default_factory=set)
     """The same of truths, which have two values."""
-    integers: dict[str, set[int]] = field(default_factory=dict)
-    """By name, the integers among the frame's own names of each compilation that kept numbers or took some as known."""
+    entries: list[Entry] = field(default_factory=list)
+    """What it was compiled to with numbers kept, or taken as known."""
     begins_in_loop: bool = False
     """Would the graph first break in a loop without us? Then the frame is not compiled at all (torch 2.13)."""
     has_changed: bool = False
@@ -86,6 +102,7 @@ class Plan:
         self.released.update(new)
         for site in new:
             _note(Note(site.code.co_filename, site.line, site.code.co_name, reason))
+            kept.pop((site.code.co_filename, site.line), None)
         return bool(new)
 
     def may_know(self, converter: Any, specialise: bool) -> bool:
@@ -106,17 +123,18 @@ class Plan:
         return (specialise or not self.is_parted) and compiled < COMPILATIONS
 
     def is_for_each_integer(self, names: Mapping[str, Any]) -> bool:
-        """Is a frame compiled for a third value of an integer? TorchDynamo makes one dynamic that has had two values,
-        unless the graph needs it, as where a loop runs that often (torch 2.13).
+        """Is a frame compiled for a third value of an integer alone? TorchDynamo makes one dynamic that has had two
+        values, unless the graph needs it, as where a loop runs that often (torch 2.13).
         """
-        values = ((self.integers[name], value) for name, value in names.items() if name in self.integers)
-        return any(type(value) is int and len(seen | {value}) > ANSWERS for seen, value in values)
+        integers = [name for name, value in names.items() if type(value) is int]
+        return any(sum(one.would_serve(names, name) for one in self.entries) >= ANSWERS for name in integers)
 
-    def keeps(self, names: Mapping[str, Any]) -> None:
-        """It is compiled with numbers kept or known, with these values of its own names."""
-        for name, value in names.items():
-            if type(value) is int:
-                self.integers.setdefault(name, set()).add(value)
+    def keeps(self, guards: Any, names: Mapping[str, Any], sites: Iterable[Site]) -> None:
+        """It is compiled with the numbers of some sites kept, or with others known, for these values of its names."""
+        integers = {name: value for name, value in names.items() if type(value) is int}
+        self.entries.append(Entry(guards, integers))
+        for site in sites:
+            kept.setdefault((site.code.co_filename, site.line), (site.code.co_name, self.code))
 
     def holds(self, line: str, *, is_truth: bool) -> None:
         """A value that is computed at a line is taken as known."""
@@ -139,6 +157,8 @@ class Plan:
     def give_up(self, reason: str = "") -> None:
         """From now on the frame is compiled as without us."""
         self.is_plain = True
+        for place in [place for place, (_, code) in kept.items() if code is self.code]:
+            del kept[place]
         if reason and not any(each.path == self.code.co_filename and each.reason == reason for each in taken_back):
             _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, reason))
 
@@ -184,8 +204,8 @@ class Attempt:
     """Did an operation fail, or break the graph, that may do otherwise without the switches?"""
     met: bool = False
     """Was there anything that breaks the graph without us?"""
-    reads_only: bool = False
-    """Does all of its code only ask tensors for numbers and sizes, in one graph?"""
+    read: set[Site] = field(default_factory=set)
+    """Where a number is read that an input holds, which needs no symbol of its own."""
     sites: dict[Any, Site] = field(default_factory=dict)
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
@@ -211,10 +231,16 @@ class Attempt:
         self.sites.update(dict.fromkeys(symbols, site))
         return True
 
+    def reads(self, tx: Any) -> None:
+        """A number is read that an input holds."""
+        self.meets(tx)
+        self.read.add(_site(tx))
+
     def meets(self, tx: Any) -> None:
         """What `tx` is at breaks the graph without us."""
         if not self.met:
-            self.met, self.plan.begins_in_loop = True, tx.maybe_has_backedge()
+            self.met = True  # what is inlined breaks where it is called (torch 2.13)
+            self.plan.begins_in_loop = (tx if config.nested_graph_breaks else tx.output.root_tx).maybe_has_backedge()
 
     def adds(self, tx: Any, node: Any) -> bool:
         """An operation comes into the graph. False where it must not."""
@@ -240,7 +266,6 @@ class Attempt:
 
     def breaks(self, log: Any) -> None:
         """The graph breaks. Traces again with nothing taken as known, where something was; does nothing else."""
-        self.reads_only = False
         if self.used and not self.in_parts:
             self.plan.is_parted = True
             self.specialises = self.used = False
@@ -248,15 +273,9 @@ class Attempt:
             raise RestartAnalysis(restart_reason="graphmend: the graph breaks, whatever is taken as known")
 
     @property
-    def is_idle(self) -> bool:
-        """Is there nothing to compile in the frame, for other arguments neither? Then it runs as it is."""
-        names = (instruction.opname for instruction in dis.get_instructions(self.plan.code))
-        return self.reads_only and not any("_IF_" in name for name in names)
-
-    @property
     def is_plain(self) -> bool:
         """Was everything done as it would be without us? Then there is no use in tracing the frame again."""
-        return not (self.sites or self.used or self.tried)
+        return not (self.sites or self.read or self.used or self.tried)
 
     def yields(self, reason: str) -> None:
         """The frame cannot be compiled. What was needed in vain is released, or the operation that failed, or all."""
@@ -270,10 +289,8 @@ class Attempt:
         """The frame, whose own `names` have these values, is compiled, and used where `guards` say so."""
         if self.recovery is not None:
             self.recovery.guards = guards
-        for site in self.sites.values():
-            kept.setdefault((site.code.co_filename, site.line), site.code.co_name)
         if not self.is_plain:
-            self.plan.keeps(names)
+            self.plan.keeps(guards, names, [*self.sites.values(), *self.read])
         if self.used:
             self.plan.compilations[self.converter] = self.plan.compilations.get(self.converter, 0) + 1
 

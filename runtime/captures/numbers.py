@@ -114,6 +114,8 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
             attempt.tried = True
             attempt.needs(attempt.needed or symbols(node), _KNOWN)
             raise
+        if node.target == "item" and not pending(tx)[count:]:
+            attempt.reads(tx)
         if not attempt.bind(tx, pending(tx)[count:]):
             del pending(tx)[count:]
             _break(node)
@@ -167,8 +169,7 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
                 reason = str(error) if known else f"what the graph leaves behind is not understood ({error})"
                 attempt.needs(bound, reason)
                 raise Unrecoverable(reason) from error
-        attempt.reads_only = bool(bound) and reads_only(graph)
-        if attempt.reads_only:
+        if reads_only(graph):
             compiled = graph.forward  # no backend has anything to gain from it
         else:
             with at_work(attempt, ahead=bool(bound)):

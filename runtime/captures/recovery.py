@@ -119,12 +119,23 @@ class Recovery:
         self._failed = failed
         self._autocast = sorted({str(n.args[0]) for n in _nodes(graph) if _name(n) == "_enter_autocast"})
         self._assumptions = Assumptions(graph)
+        self._only_reads = reads_only(graph)
         self._calls_host = any(node.target is mechanism.host_operator for node in _nodes(graph))
         self.guards: Any = None
         """The guard manager of the compiled code."""
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled graph, which raises `Failed` with everything put back where it cannot go on."""
+
+        def read(*inputs: Any) -> Any:
+            try:
+                return self._assumptions.checked(inputs, compiled(*inputs))
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            self._fails(reason)
+            raise Failed(reason)
 
         def run(*inputs: Any) -> Any:
             state = self._state(inputs)
@@ -140,11 +151,14 @@ class Recovery:
                 make(output)
                 return result
             self._restore(inputs, state)
-            self._invalidate(reason)
-            self._failed(f"the graph could not go on with the values of a call ({reason})")
+            self._fails(reason)
             raise Failed(reason)
 
-        return run
+        return read if self._only_reads else run
+
+    def _fails(self, reason: str) -> None:
+        self._invalidate(reason)
+        self._failed(f"the graph could not go on with the values of a call ({reason})")
 
     def _state(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         copies = [inputs[index].detach().clone() for index in self._written]

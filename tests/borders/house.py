@@ -160,7 +160,7 @@ FLAT = frozenset({
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/gradients", "transforms/legality/names", "transforms/legality/neutral",
-    "transforms/legality/numbers",
+    "transforms/legality/numbers", "transforms/legality/numbers/containers",
     "transforms/legality/numbers/calls", "transforms/if_conversion/places", "transforms/rewrites/torch_api/forms",
     "transforms/rewrites/control_flow/forms", "transforms/rewrites/output/forms",
     "transforms/rewrites/scalars/forms", "transforms/rewrites/shapes/forms",

@@ -92,8 +92,8 @@ def test_the_programs_code_runs_where_a_graph_cannot_go_on() -> None:
         return x[m] + x
 
     calls = [(x(), m) for m in (ALL, ONE, ALL, ONE)]
-    assert graphs(wrong_size, *calls) == [1, 2, 1, 0], (
-        "one; the two of the code as it was; again for a size that changes"
+    assert graphs(wrong_size, *calls) == [1, 1, 1, 0], (
+        "one; that of the code as it was, which reads a size in front; again for a size that changes"
     )
     assert "could not go on" in reasons("wrong_size")[0]
 
@@ -446,35 +446,70 @@ def test_a_frame_that_captures_in_vain_is_traced_again() -> None:
     assert sum(graphs(looped, *calls)) <= sum(plain_graphs(looped, *calls)) + 1
 
 
-def test_a_frame_that_only_reads_numbers_is_no_graph() -> None:
-    """Neither has it one without us."""
+def test_what_only_reads_numbers_is_no_graph() -> None:
+    """Neither is it one without us."""
 
     def read(v: Any) -> Any:
-        return v.sum().new_zeros(()).item() if v is None else v[0].item()
+        return v[0].item()
 
     def numbers(v: Any) -> Any:
         return [each.item() for each in v]
 
-    def counted(v: Any) -> Any:
-        return v.nonzero(), v[v > 0].tolist() if v is None else v.unique()
+    def different(v: Any) -> Any:
+        return v.nonzero(), v.unique()
 
-    for function, arguments, count in ((read, (x(),), 1), (numbers, (x().unbind(),), 0), (counted, (x() - 3,), 0)):
-        assert graphs(function, arguments, arguments) == [count, 0]
-        assert sum(plain_graphs(function, arguments)) == count
+    def whole(v: Any) -> Any:
+        return v.item()
+
+    whole_number = torch.tensor(3)
+    calls = ((read, x(), 1), (numbers, x().unbind(), 0), (different, x() - 3, 0), (whole, whole_number, 0))
+    for function, argument, count in calls:
+        assert graphs(function, (argument,), (argument,)) == [count, 0]
+        assert sum(plain_graphs(function, (argument,))) == count
+
+
+def test_what_stands_behind_a_break_is_compiled() -> None:
+    """Also where all in front of it only reads numbers."""
+
+    def picked(v: Any, w: Any) -> Any:
+        v = v[v > 0]
+        torch._dynamo.graph_break()
+        return (v * w.sum()).relu().sum()
+
+    calls = [(x() - k, x()) for k in (1, 2, 3)]
+    assert graphs(picked, *calls)[0] == 2  # `v > 0`, and the rest
+    wrapped = torch.compile(torch.nonzero, backend="eager")
+    assert wrapped(x()).shape == (5, 1)
+    seen: list[Any] = []
+    linear = torch.compile(torch.nn.Linear(3, 3), backend=lambda graph, _: seen.append(graph) or graph.forward)
+    linear(torch.ones(2, 3))
+    assert len(seen) == 1, "torch compiles both by one wrapper"
+
+
+def cut(x: Any, count: int) -> Any:
+    ends = torch.linspace(0, 5, count + 1, dtype=torch.int)
+    for i in range(count):
+        x[ends[i] : ends[i + 1]] = i
+    return x
 
 
 def test_a_loop_that_a_number_counts_is_compiled_twice_at_most() -> None:
     """Without us the graph breaks in it, so that it is not compiled at all."""
-
-    def cut(x: Any, count: int) -> Any:
-        ends = torch.linspace(0, 5, count + 1, dtype=torch.int)
-        for i in range(count):
-            x[ends[i] : ends[i + 1]] = i
-        return x
-
     calls = [(x(), count) for count in (3, 5, 2, 4, 1, 3, 5)]
     assert graphs(cut, *calls) == [1, 1, 0, 0, 0, 0, 0]
     assert "it is compiled anew for each number that it is called with" in reasons("cut")
+    assert not [line for path, line, name in switches.kept() if name == "cut"]
+
+
+def test_a_number_that_has_changed_is_not_why_a_frame_is_compiled_for_another_dtype() -> None:
+    def stepped(x: Any, step: int) -> Any:
+        for _ in range(2):
+            x = x * step + x[x > 0].sum() * x.sum().item()
+        return x
+
+    calls = [(x().to(dtype), step) for step, dtype in enumerate([torch.float32, torch.float64] * 3, 1)]
+    assert sum(graphs(stepped, *calls)) <= 4
+    assert not reasons("stepped")
 
 
 def test_a_step_that_a_tensor_of_the_graph_gives() -> None:

@@ -23,8 +23,8 @@ from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberEr
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
 from graphmend.transforms.legality.numbers.calls.read_elsewhere import ReadElsewhere
+from graphmend.transforms.legality.numbers.containers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.counterparts import joined
-from graphmend.transforms.legality.numbers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.said import is_only_text, said
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.slices import fills_slice
@@ -133,7 +133,7 @@ class ScalarUses(ReadElsewhere):
                 pass  # a tensor without dimensions is formatted as its number is
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)
-            case ast.Attribute(attr=attr) if not any(hasattr(one, attr) for one in (0, 0.0, [])):
+            case ast.Attribute(attr=attr) if not any(hasattr(one, attr) for one in (0, 0.0, [0])):
                 pass  # neither a number nor a list has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
                 self.asks.append(parent)

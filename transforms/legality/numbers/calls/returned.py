@@ -14,12 +14,13 @@ from graphmend.transforms.code.qualified_names import constant, number_type, qua
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.containers.records import Records
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
-from graphmend.transforms.legality.numbers.records import Records
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: annotations that a 0-d tensor does not fit
 _NUMBERS = ("int", "float", "bool")
+_TRANSPARENT = ("builtins.staticmethod", "torch.no_grad", "torch.enable_grad", "torch.inference_mode")
 
 
 class Returned(Records):
@@ -141,7 +142,8 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     function, tree = facts.function, facts.source.tree
     if _is_property(facts):
         return _reads(facts)
-    if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or _yields(function):
+    decorated = not all(_is_transparent(facts, decorator) for decorator in function.decorator_list)
+    if decorated or isinstance(function, ast.AsyncFunctionDef) or _yields(function):
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to who is not known")
     if function.name == "forward" or function.name.startswith("__"):
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to torch")
@@ -164,6 +166,13 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
         ):
             raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
     return tuple(calls.values())
+
+
+def _is_transparent(facts: FunctionFacts, decorator: ast.expr) -> bool:
+    """Does a decorator give on what the function returns, to those that call it alone?"""
+    if isinstance(decorator, ast.Call) and not (decorator.args or decorator.keywords):
+        decorator = decorator.func
+    return qualified(facts, decorator) in _TRANSPARENT
 
 
 def _is_property(facts: FunctionFacts) -> bool:

@@ -13,7 +13,7 @@ from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
+from graphmend.transforms.legality.numbers.containers.dictionaries import Dictionaries
 
 _NAMED_TUPLES = ("collections.namedtuple", "typing.NamedTuple", "dataclasses.dataclass")
 

@@ -17,7 +17,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
-from graphmend.transforms.legality.numbers.asked_lists import AskedLists
+from graphmend.transforms.legality.numbers.containers.asked_lists import AskedLists
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

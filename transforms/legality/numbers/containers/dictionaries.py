@@ -15,8 +15,8 @@ from graphmend.transforms.code.qualified_names import called, constant, number_t
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION
+from graphmend.transforms.legality.numbers.containers.lists import Lists, is_list, is_statement
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
-from graphmend.transforms.legality.numbers.lists import Lists, is_list, is_statement
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.speculation import repeatable
 

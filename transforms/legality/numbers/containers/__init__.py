@@ -1,0 +1,1 @@
+"""Python numbers in lists, dictionaries and objects, which hold 0-d tensors instead."""
