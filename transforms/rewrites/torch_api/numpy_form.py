@@ -8,17 +8,19 @@ After:
 
 Legal when:
     the array is compared with numbers that are written out: limits that increase (`digitize`), or numbers to be found
-    among (`isin`), which are the same in every precision. They are compared as doubles, as NumPy does with a list.
+    among (`isin`), which are the same in every precision; or with limits in another array. They are compared as
+    doubles, as NumPy does with a list.
 
 Differs in:
     of an array without dimensions the result is one, too, and no number; whole numbers beyond 2**53 are compared as
-    doubles also with whole ones.
+    doubles also with whole ones. Limits in an array are taken to increase.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Hashable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,9 @@ _ALONE = Difference("type", "of an array without dimensions the result is such a
 _WIDE = Difference("rounding", "whole numbers beyond 2**53 are compared as doubles")
 
 
+_NARROW = ("int8", "int16", "int32", "uint8")
+
+
 @asks("dtypes", "numbers", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = (n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr))
@@ -58,15 +63,22 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(array)}` is not known to be an array of numbers")
     numbers = [constant(e) for e in listed.elts] if isinstance(listed, (ast.List, ast.Tuple)) else []
     known = [float(n) for n in numbers if isinstance(n, (int, float)) and not isinstance(n, bool) and abs(n) < 2**53]
-    if not known or len(known) < len(numbers) or any(math.isnan(n) for n in known):
+    limits = facts.value(listed)
+    computed = placed and isinstance(limits, Tensor) and limits.ndarray
+    if not computed and (not known or len(known) < len(numbers) or any(math.isnan(n) for n in known)):
         return refuse(NAME, f"`{ast.unparse(listed)}` is no list of numbers that are written out")
     if placed and any(a > b for a, b in pairwise(known)):
         return refuse(NAME, "the limits do not increase")
     if not placed and not all(exact_in(n, "float16") for n in known):
         return refuse(NAME, "it depends on NumPy's version in which precision such numbers are equal")
     differences = [] if value.rank else [_ALONE]
-    if "int" in kinds(facts, array) and value.dtype not in ("int8", "int16", "int32", "uint8"):
+    arrays = [array, listed] if computed else [array]
+    if any("int" in kinds(facts, one) and _width(facts, one) not in _NARROW for one in arrays):
         differences.append(_WIDE)
+    if computed:
+        differences.append(
+            Difference("callers", f"`{ast.unparse(listed)}` is taken to increase")
+        )
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
@@ -75,6 +87,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         given = f"{imports.name('torch.as_tensor')}({code.argument(array)})"
         given += "" if value.dtype == "float64" else ".double()"
         limits = f"{tensor}({code.argument(listed)}, dtype={wide})"
+        if computed:
+            limits = f"{imports.name('torch.as_tensor')}({code.argument(listed)}).double()"
         if placed:
             function = imports.name("torch.bucketize")
             text = f"{function}({given}, {limits}, right={not behind}).numpy()"
@@ -83,3 +97,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, call, text)]
 
     return offer(NAME, "call torch's function", facts, make, differences)
+
+
+def _width(facts: FunctionFacts, array: ast.expr) -> Hashable:
+    value = facts.value(array)
+    return value.dtype if isinstance(value, Tensor) else None
