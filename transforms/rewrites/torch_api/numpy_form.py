@@ -76,9 +76,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if any("int" in kinds(facts, one) and _width(facts, one) not in _NARROW for one in arrays):
         differences.append(_WIDE)
     if computed:
-        differences.append(
-            Difference("callers", f"`{ast.unparse(listed)}` is taken to increase")
-        )
+        differences.append(Difference("callers", f"`{ast.unparse(listed)}` is taken to increase"))
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
