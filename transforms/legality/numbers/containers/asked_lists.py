@@ -34,6 +34,8 @@ class AskedLists(WrittenOut):
         tensor = self._among(asked, one, node, dtype)
         sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
         text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
+        if tensor is not None and not self._is_line(tensor):  # no list in a list is equal to a number
+            text = f"({text} & ({{input}}.dim() == 1))" if joint == "any" else f"({text} | ({{input}}.dim() != 1))"
         form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))
         none = Difference("exception", f"`{shortened(asked)}` of no numbers raises")
         self._follow(asked, self._becomes(asked, counterparts.Result("bool", () if tensor else (none,), form)))
@@ -75,6 +77,8 @@ class AskedLists(WrittenOut):
         tensor = self._among(call, one, node, dtype)
         text = "{input}" if tensor else "torch.stack({input})"
         text = f"({text} == {{one}})" + (".sum()" if is_count else ".int().argmax()")
+        if is_count and tensor is not None and not self._is_line(tensor):
+            text = f"({text} * ({{input}}.dim() == 1))"
         form = Counterpart(call, formula=text, parts=(("input", tensor or node), ("one", one)))
         none = Difference("exception", f"`{shortened(call)}` of no numbers raises")
         absent = Difference("exception", f"`{shortened(call)}` of a number that is not there is 0, and raised")
@@ -91,10 +95,15 @@ class AskedLists(WrittenOut):
         tensor = call.func.value
         if not repeatable(self.facts, tensor):
             raise NeedsPythonNumberError(f"`{shortened(tensor)}` would be evaluated more than once")
-        sign = "not " if isinstance(asked.ops[0], ast.NotEq) else ""
-        text = f"({sign}torch.equal({{input}}, torch.tensor({{other}}, device={{input}}.device)))"
+        same = "torch.equal({input}, torch.tensor({other}, device={input}.device))"
+        text = f"({{input}}.shape == (len({{other}}),) and {same})"
         form = Counterpart(asked, formula=text, parts=(("input", tensor), ("other", other)))
         self._follow(asked, self._becomes(asked, counterparts.Result("bool", (WIDE,), form)))
+
+    def _is_line(self, tensor: ast.expr) -> bool:
+        """Has a tensor one dimension for certain?"""
+        value = self.facts.value(tensor)
+        return isinstance(value, Tensor) and value.rank == 1
 
     def _among(self, asked: ast.expr, one: ast.expr, node: ast.expr, dtype: Hashable) -> ast.expr | None:
         """The tensor that a list is made of, where one number may be looked for in it; None of another list."""
@@ -106,6 +115,8 @@ class AskedLists(WrittenOut):
         call = method(self.facts, node, "tolist")
         tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
         held = self.facts.value(tensor) if tensor is not None else None
+        if tensor is not None and not self._is_line(tensor) and not repeatable(self.facts, tensor):
+            raise NeedsPythonNumberError(f"`{shortened(tensor)}` is not known to have one dimension")
         among = held.dtype if isinstance(held, Tensor) else dtype
         if not isinstance(value, Tensor) and not self._comparable(one, value, among):
             raise NeedsPythonNumberError(f"`{shortened(one)}` may be equal to another number in the tensor's precision")

@@ -66,7 +66,7 @@ class Lists(AskedLists):
                 self._member(parent, left, node, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.set"):
                 self._set(parent, node, dtype)
-            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]) if node in (left, right):
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) if node in (left, right):
                 self._equal(parent, node, right if node is left else left, dtype)
             case ast.Attribute(value=of, attr="count" | "index") if of is node:
                 self._searched(parent, node, dtype)
