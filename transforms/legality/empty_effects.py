@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind, tensor_in
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import still
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.writes.unchanged import still_made_of
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -198,9 +197,8 @@ def asks_if_some(facts: FunctionFacts, test: ast.expr) -> str | None:
 
 def _quantified(facts: FunctionFacts, found: ast.expr, *names: str) -> str | None:
     """The mask that one of some reductions is about, and its number; the answer may have a name."""
-    if isinstance(found, ast.Name) and (made := still(facts, found)) is not None:
-        mask_asked = _quantified(facts, made, *names)
-        return None if mask_asked is None or changed_in_place(facts, mask_asked) else mask_asked
+    if isinstance(found, ast.Name) and (made := still_made_of(facts, found)) is not None:
+        return _quantified(facts, made, *names)
     while isinstance(found, ast.Call) and isinstance(found.func, ast.Attribute) and found.func.attr == "item":
         found = found.func.value
     match found:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import still
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.writes.unchanged import still_made_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -73,7 +73,7 @@ def is_known(facts: FunctionFacts, index: ast.expr) -> bool:
 
 def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
     """`w` of `n : n + w`, or of `n * w : (n + 1) * w`, where it is known while tracing. The end may have a name."""
-    if isinstance(part.upper, ast.Name) and (end := still(facts, part.upper)) is not None:
+    if isinstance(part.upper, ast.Name) and (end := still_made_of(facts, part.upper)) is not None:
         part = ast.Slice(part.lower, end, part.step)
     match part:
         case ast.Slice(lower=ast.expr() as lower, upper=ast.BinOp(op=ast.Add()) as upper):
