@@ -10,7 +10,8 @@ Legal when:
     one slice of a tensor has a bound that is a 0-d tensor of whole numbers, and beside it stand whole dimensions, and
     in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, as each of
     several slices must be, or of the first dimension, behind numbers too, or reduced along its dimension or as a whole,
-    together with the same slice of other tensors: there a mask serves (and is mended next). What is stored is one
+    together with the same slice of other tensors: there a mask serves (and is mended next). Two parts that are joined
+    the other way round, `torch.cat([x[n:], x[:n]])`, are one pick. What is stored is one
     number, a part of known length, or what is computed, element by element, from the same slice of other tensors, or
     the same places of another one, `out[b, :n] = x[b, :n]`.
 
@@ -50,6 +51,7 @@ from graphmend.transforms.legality.rows.slices import (
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.inside_slice import inside_slice
+from graphmend.transforms.rewrites.shapes.forms.rotation import rotated
 from graphmend.transforms.rewrites.shapes.forms.windows import END, FLOAT, SHORT, copied, each_window, window, windows
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ _SIZES = "what is sliced has different sizes there"
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if (parts := windows(facts)) is not None:
         return each_window(facts, parts)
+    if (turned := rotated(facts)) is not None:
+        return turned
     found = _found(facts)
     if found is None:
         return None
