@@ -486,7 +486,7 @@ def test_what_stands_behind_a_break_is_compiled() -> None:
     assert len(seen) == 1, "torch compiles both by one wrapper"
 
 
-def cut(x: Any, count: int) -> Any:
+def cut_in_parts(x: Any, count: int) -> Any:
     ends = torch.linspace(0, 5, count + 1, dtype=torch.int)
     for i in range(count):
         x[ends[i] : ends[i + 1]] = i
@@ -496,20 +496,20 @@ def cut(x: Any, count: int) -> Any:
 def test_a_loop_that_a_number_counts_is_compiled_twice_at_most() -> None:
     """Without us the graph breaks in it, so that it is not compiled at all."""
     calls = [(x(), count) for count in (3, 5, 2, 4, 1, 3, 5)]
-    assert graphs(cut, *calls) == [1, 1, 0, 0, 0, 0, 0]
-    assert "it is compiled anew for each number that it is called with" in reasons("cut")
-    assert not [line for path, line, name in switches.kept() if name == "cut"]
+    assert graphs(cut_in_parts, *calls) == [1, 1, 0, 0, 0, 0, 0]
+    assert "it is compiled anew for each number that it is called with" in reasons("cut_in_parts")
+    assert not [line for path, line, name in switches.kept() if name == "cut_in_parts"]
 
 
 def test_a_number_that_has_changed_is_not_why_a_frame_is_compiled_for_another_dtype() -> None:
-    def stepped(x: Any, step: int) -> Any:
+    def stepped_alone(x: Any, step: int) -> Any:
         for _ in range(2):
             x = x * step + x[x > 0].sum() * x.sum().item()
         return x
 
     calls = [(x().to(dtype), step) for step, dtype in enumerate([torch.float32, torch.float64] * 3, 1)]
-    assert sum(graphs(stepped, *calls)) <= 4
-    assert not reasons("stepped")
+    assert sum(graphs(stepped_alone, *calls)) <= 4
+    assert not reasons("stepped_alone")
 
 
 def test_a_step_that_a_tensor_of_the_graph_gives() -> None:
