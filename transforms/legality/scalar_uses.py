@@ -15,6 +15,7 @@ from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, ten
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import is_read_earlier, reaching
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import asks_for_none, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
@@ -325,12 +326,14 @@ class ScalarUses(ReadElsewhere):
         if (name, dtype, bound) in self._seen:
             return
         self._seen.add((name, dtype, bound))
+        given = self.returns_to is not None and name in parameters(self.facts.function)
         for node in nodes_in(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                 other = bound is not None and reaching(self.facts, node) not in (bound, None)
-                if other or isinstance(self.facts.value(node), Tensor) or is_read_earlier(self.facts, node):
+                earlier = not given and is_read_earlier(self.facts, node)
+                if other or earlier or isinstance(self.facts.value(node), Tensor):
                     continue
                 if not self._says(node, dtype):
                     self._follow(node, dtype)

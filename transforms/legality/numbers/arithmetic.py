@@ -83,16 +83,15 @@ def combined(
     if dtype == "float64" and of in NUMBER_TYPES and not rest:
         return Combined(result, False, tuple(differences))
     return Combined(
-        result, True, (*differences, PRECISION, *((RANGE, NOT_FINITE) if _may_leave(dtype, op, of, other) else ()))
+        result, True, (*differences, PRECISION, *((RANGE, NOT_FINITE) if _may_leave(dtype, op, other) else ()))
     )
 
 
-def _may_leave(dtype: Hashable, op: ast.operator, of: str | None, other: ast.expr) -> bool:
+def _may_leave(dtype: Hashable, op: ast.operator, other: ast.expr) -> bool:
     """May a result be out of the range of a dtype that is narrow, or not known, where a Python number has none?"""
-    kind = dtype_kind(dtype)
     if not isinstance(op, (ast.Add, ast.Sub, ast.Mult, ast.Pow)):
         return False
-    if (kind == "float" and dtype not in ("float", "float16")) or (kind is not None and of == "float"):
+    if dtype in ("float32", "bfloat16", "float64") and isinstance(op, (ast.Add, ast.Sub)):
         return False
     value = folded(other)
     if isinstance(value, float) and abs(value) <= 1:  # no farther than the largest number is rounded

@@ -36,7 +36,7 @@ from graphmend.transforms.if_conversion.kept_scalars import conversion, taken, w
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients.sides import lost, recorded
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.memory import may_share, written_to
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.rows.masked_elements import same_dtype
@@ -99,6 +99,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return _stored(facts, subscript, found, _dimension([i in found for i in indices if i not in numbers]))
     if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
+    if _is_overwritten(facts, subscript):
+        return refuse(NAME, f"`{ast.unparse(subscript)}` changes before it is stored, which a copy does not see")
     dim = _dimension([i in found for i in indices if i not in numbers])  # a number leaves no dimension
     whole = Code(facts.source).text(subscript, {i: index.text for i, index in found.items()})
     differences = [d for index in found.values() for d in index.differences]
@@ -116,6 +118,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         lambda: [replace_expression(facts.source, subscript, text)],
         differences,
     )
+
+
+def _is_overwritten(facts: FunctionFacts, subscript: ast.Subscript) -> bool:
+    """Is it one of several views that are stored one after the other, as in `x[i], x[j] = x[j], x[i]`?"""
+    match facts.statement:
+        case ast.Assign(targets=targets, value=ast.Tuple(elts=values)) if subscript in values:
+            stored = [n for t in targets for n in nodes_in(t) if isinstance(n, ast.Subscript)]
+            return any(may_share(facts, n.value, subscript.value) for n in stored)
+    return False
 
 
 def _dimension(computed: list[bool]) -> int:

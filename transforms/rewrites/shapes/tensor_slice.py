@@ -16,8 +16,8 @@ Legal when:
     the same places of another one, `out[b, :n] = x[b, :n]`.
 
 Differs in:
-    a part is a copy, of other strides. One of known length raises where it would reach over the end, and is taken from
-    the end where it begins below zero; a bound that is no whole number raises no more, nor does a store into expanded
+    a part is a copy, of other strides. One of known length raises where it would reach over the end, or begins below
+    zero; a bound that is no whole number raises no more, nor does a store into expanded
     memory.
 """
 
@@ -38,7 +38,7 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.memory import known_to_share, written_to
 from graphmend.transforms.legality.rows.copies import OF_ALL, outdated, worked_into
 from graphmend.transforms.legality.rows.masked_elements import one_by_one, other_size, same_dtype, same_shape
 from graphmend.transforms.legality.rows.slices import (
@@ -52,7 +52,7 @@ from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.inside_slice import inside_slice
 from graphmend.transforms.rewrites.shapes.forms.rotation import rotated
-from graphmend.transforms.rewrites.shapes.forms.windows import END, FLOAT, SHORT, copied, each_window, window, windows
+from graphmend.transforms.rewrites.shapes.forms.windows import BELOW, END, FLOAT, copied, each_window, window, windows
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -91,7 +91,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not found.whole and not found.kept:
         return refuse(NAME, "what the slice gives is taken from some of the other dimensions")
     if found.whole and (width := width_of(facts, part)) is not None:
-        return _offer(facts, found, width, [*differences, END, SHORT, *copied(facts, found)])
+        return _offer(facts, found, width, [*differences, END, BELOW, *copied(facts, found)])
     if found.dim != 0 or not found.whole:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
@@ -203,12 +203,12 @@ def _behind(facts: FunctionFacts, found: Sliced, tensor: str, differences: list[
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         if width is not None:
-            places = window(facts, imports, found._replace(dim=0), width)
+            places = window(facts, imports, found, width)
             return [*imports.edits(), replace_expression(facts.source, found.node, f"{tensor}[{places}]")]
         mask, named = _named(facts, _mask(facts, imports, found, line=True))
         return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    ends = [] if width is None else [END, SHORT]
+    ends = [] if width is None else [END, BELOW]
     every = [*differences, *ends, *copied(facts, found)]
     return offer(NAME, "pick by positions instead of by a slice", facts, make, every)
 
@@ -225,7 +225,10 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
     if (width := width_of(facts, found.part)) is not None:
         if not found.whole:
             return refuse(NAME, "other indices stand beside the slice")
-        return _offer(facts, found, width, [*differences, END])
+        tensor = isinstance(facts.value(value), Tensor)
+        if not tensor and number_type(facts, value) is None:
+            differences.append(Difference("exception", f"`{ast.unparse(value)}` of another dtype raises"))
+        return _offer(facts, found, width, [*differences, END, BELOW], filled=value if tensor else None)
     if number_type(facts, value) is not None:
         return _offer(facts, found, None, differences)
     if isinstance(filled := facts.value(value), Tensor) and filled.rank == 0 and not filled.ndarray:
@@ -322,11 +325,15 @@ def _offer(
         positions, named = _named(facts, positions)
         parts = [found.part, *([also.part] if also is not None else [])]
         edits = [*named, *(replace_expression(facts.source, part, positions) for part in parts)]
-        if filled is not None and not same_dtype(facts, found.node.value, filled):
-            # a store by a slice casts; one by positions raises for another dtype (torch 2.13)
-            code = Code(facts.source)
-            cast = f"{code.operand(filled)}.to({code.operand(found.node.value)}.dtype)"
-            edits.append(replace_expression(facts.source, filled, cast))
+        if filled is not None:
+            # a store by a slice casts, and copies first; one by positions raises for another dtype, or for memory that
+            # is the tensor's own (torch 2.13)
+            code, text = Code(facts.source), Code(facts.source).operand(filled)
+            text += (
+                "" if same_dtype(facts, found.node.value, filled) else f".to({code.operand(found.node.value)}.dtype)"
+            )
+            text += ".clone()" if known_to_share(facts, found.node.value, filled) else ""
+            edits += [replace_expression(facts.source, filled, text)] if text != code.operand(filled) else []
         return [*imports.edits(), *edits]
 
     return offer(NAME, "pick by positions instead of by a slice", facts, make, differences)

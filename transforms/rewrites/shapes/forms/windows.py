@@ -13,6 +13,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients.sides import lost
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.rows.copies import layout_shows, outdated, seen_as_view
+from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.legality.rows.slices import Sliced, by_tensor, is_whole, is_whole_number, width_of
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "tensor_slice"
 END = Difference("exception", "a part that would reach over an end of the tensor raises")
-SHORT = Difference("shape", "a part that begins below zero is taken from the end, where it was empty")
+BELOW = Difference("exception", "a part that begins below zero raises")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _LAYOUT = Difference("strides", "the result may have other strides")
 FLOAT = Difference("exception", "a bound that is no whole number raises no more")
@@ -66,7 +67,7 @@ def each_window(facts: FunctionFacts, parts: list[Sliced]) -> Fix | Refusal:
             text += f"[{first}{window(facts, imports, one, width)}{last}]"
         return [*imports.edits(), replace_expression(facts.source, node, text)]
 
-    differences += [END, SHORT, *copied(facts, parts[0])]
+    differences += [END, BELOW, *copied(facts, parts[0])]
     return offer(
         NAME, "pick by positions instead of by slices, one dimension after the other", facts, make, differences
     )
@@ -84,6 +85,10 @@ def window(facts: FunctionFacts, imports: Imports, found: Sliced, width: ast.exp
     """The positions that a part of a known length takes."""
     code = Code(facts.source)
     assert found.part.lower is not None
-    device = code.operand(found.node.value)
-    span = f"{imports.name('torch.arange')}({code.argument(width)}, device={device}.device)"
-    return f"{code.operand(found.part.lower)} + {span}"
+    tensor, lower = code.operand(found.node.value), found.part.lower
+    span = f"{imports.name('torch.arange')}({code.argument(width)}, device={tensor}.device)"
+    if not_negative(facts, lower):
+        return f"{code.operand(lower)} + {span}"
+    # a slice that begins below zero is another one: it raises as one that begins behind the end
+    begin = f"{code.argument(lower)} < 0, {tensor}.shape[{found.dim}], {code.argument(lower)}"
+    return f"{imports.name('torch.where')}({begin}) + {span}"
