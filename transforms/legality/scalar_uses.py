@@ -332,10 +332,8 @@ class ScalarUses(ReadElsewhere):
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                 other = bound is not None and reaching(self.facts, node) not in (bound, None)
-                earlier = not given and is_read_earlier(self.facts, node)
-                if other or earlier or isinstance(self.facts.value(node), Tensor):
-                    continue
-                if not self._says(node, dtype):
+                other |= not given and is_read_earlier(self.facts, node)
+                if not (other or isinstance(self.facts.value(node), Tensor) or self._says(node, dtype)):
                     self._follow(node, dtype)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
                 self._counts(node, dtype)
@@ -393,8 +391,7 @@ class ScalarUses(ReadElsewhere):
         self._check_seen()
         done: set[ast.AugAssign] = set()
         while (node := next((n for n in self._added_to if n not in done), None)) is not None:
-            done.add(node)
-            name = node.target.id if isinstance(node.target, ast.Name) else ""
+            done, name = {*done, node}, node.target.id if isinstance(node.target, ast.Name) else ""
             if node in self._anew or not (any(name in n for n in self._handed) or is_held(self.facts, name)):
                 continue
             if not self._restates:
