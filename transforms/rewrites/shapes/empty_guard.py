@@ -23,6 +23,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.text_edits import HOLE, delete, merged_edit, replace_statements
@@ -78,6 +79,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the question leaves more than the body of its loop")
     guarded = behind if leaves else guard.body
 
+    if isinstance(statement, ast.If) and isinstance(statement.test, ast.Name) and _picks(guarded, names):
+        return refuse(NAME, "what the question guards picks elements, which is mended under it")
+
     def finds(target: ast.expr, value: ast.expr) -> bool:
         place = index_source(facts, value)
         return isinstance(place, ast.Name) and place.id in names
@@ -100,6 +104,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     title, differs = "leave out the question whether anything was found", [*_DIFFERENCES, *effect.differences()]
     return offer(NAME, title, facts, make, differs, leaves_size=isinstance(statement, ast.Assign))
+
+
+def _picks(statements: list[ast.stmt], masks: set[str]) -> bool:
+    """Is something read by one of some masks? How many elements there are is data, where nothing else changes."""
+    found = (n for s in statements for n in nodes_in(s) if isinstance(n, ast.Subscript))
+    indices = (n.slice for n in found if isinstance(n.ctx, ast.Load))
+    parts = (part for index in indices for part in (index.elts if isinstance(index, ast.Tuple) else [index]))
+    return any(isinstance(part, ast.Name) and part.id in masks for part in parts)
 
 
 def _asks(guard: ast.If, names: set[str]) -> bool:
