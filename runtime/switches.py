@@ -44,6 +44,8 @@ _SUPPRESSED, _UNRESUMED = _GIVEN_UP[0], "no graph can go on behind a graph break
 _log = logging.getLogger(__name__)
 
 _installed = False
+_undo: list[Callable[[], None]] = []
+"""What takes the hooks out of Dynamo again, the last one first."""
 _specialises = False
 """Are values taken as known again after they have changed?"""
 _trains_whole = False
@@ -95,6 +97,14 @@ def install_when_needed(
     return install_now
 
 
+def uninstall() -> None:
+    """From now on frames are compiled as without GraphMend. Those that are compiled stay, until Dynamo is reset."""
+    global _installed
+    while _undo:
+        _undo.pop()()
+    _installed = False
+
+
 def is_installed() -> bool:
     """Are frames compiled with the switches?"""
     return _installed
@@ -122,6 +132,7 @@ def _install(passes: Callable[[SelfTest], bool]) -> bool:
         attempt.taken_back.clear()
         attempt.kept.clear()
         if passed:
+            _undo.extend(undo)
             return True
     except Exception as error:  # whatever this torch has no more, or has otherwise
         _log.debug("the capture switches are not used: %s: %s", type(error).__name__, error)

@@ -16,6 +16,8 @@ if switches.version() < switches.OLDEST:
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 attempts = pytest.importorskip("graphmend.runtime.captures.attempt")
 
+from .conftest import passes_once  # noqa: E402 (behind what skips the file)
+
 pytestmark = pytest.mark.torch
 
 Inputs = tuple[Any, ...]
@@ -23,12 +25,12 @@ Inputs = tuple[Any, ...]
 
 @pytest.fixture(autouse=True)
 def installed() -> Iterator[None]:
-    if not switches.install(specialise=True):
+    if not switches.install(specialise=True, passes=passes_once):
         pytest.skip("this torch is not known")
     torch._dynamo.reset()
     yield
+    switches.uninstall()
     torch._dynamo.reset()
-    switches.install()
 
 
 def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None, dynamic: bool | None = None) -> list[int]:
