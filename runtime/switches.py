@@ -155,14 +155,10 @@ def kept() -> list[tuple[str, int, str]]:
 
 def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     from torch._dynamo.exc import BackendCompilerFailed
-    from torch._dynamo.types import ConvertFrameReturn
 
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
-        if not plan.is_plain and plan.begins_in_loop and plan.is_for_each_integer(frame.f_locals):
-            plan.give_up(attempts.ANEW)
-            return ConvertFrameReturn(skip_reason=attempts.ANEW)
         while not plan.is_plain:
             attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises), _specialises, _trains_whole)
             with config.patch(_SWITCHES), attempts.attempting(attempt):
@@ -175,7 +171,7 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                     reason = _first_line(error)
                 else:
                     if result.guarded_code is not None:
-                        attempt.done(result.guarded_code.guard_manager, frame.f_locals)
+                        attempt.done(result.guarded_code.guard_manager)
                         return result
                     reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
                     if attempt.is_plain or not reason.startswith(_GIVEN_UP):

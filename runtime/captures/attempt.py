@@ -9,6 +9,7 @@ number breaks the graph where it is read, as it does without us. All others stay
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,6 @@ from weakref import WeakKeyDictionary
 from torch._dynamo import config
 from torch._dynamo.code_context import code_context
 from torch._dynamo.exc import RestartAnalysis
-from torch._dynamo.guards import DeletedGuardManagerWrapper
 
 #: how often one code is compiled with values taken as known
 COMPILATIONS = 4
@@ -27,8 +27,15 @@ COMPILATIONS = 4
 ANSWERS = 2
 
 
-ANEW = "it is compiled anew for each number that it is called with"
+#: for how many lengths a loop is compiled that is not without us
+LENGTHS = 2
+
+ANEW = "a loop in it runs otherwise often from call to call, and it would be compiled anew for each"
 _CHANGED = "values were taken as known, and a call had others (--specialize compiles again for each)"
+
+
+class Anew(Exception):
+    """A frame would be compiled once more, and is compiled as without us."""
 
 
 class Site(NamedTuple):
@@ -37,21 +44,6 @@ class Site(NamedTuple):
     code: CodeType
     offset: int
     line: int
-
-
-class Entry(NamedTuple):
-    """A compilation of a frame."""
-
-    guards: Any
-    integers: dict[str, int]
-    """The integers among the frame's own names."""
-
-    def would_serve(self, names: Mapping[str, Any], name: str) -> bool:
-        """Would it be used if one integer had the value with which it was compiled?"""
-        before = self.integers.get(name)
-        if before is None or before == names[name] or isinstance(self.guards, DeletedGuardManagerWrapper):
-            return False
-        return bool(self.guards.check({**names, name: before}))
 
 
 class Note(NamedTuple):
@@ -89,10 +81,10 @@ class Plan:
     """The lines where numbers were taken as known."""
     truths: set[str] = field(default_factory=set)
     """The same of truths, which have two values."""
-    entries: list[Entry] = field(default_factory=list)
-    """What it was compiled to with numbers kept, or taken as known."""
     begins_in_loop: bool = False
     """Would the graph first break in a loop without us? Then the frame is not compiled at all (torch 2.13)."""
+    reads: dict[Site, set[int]] = field(default_factory=dict)
+    """How often each site is read in one graph, for all graphs that it was compiled to."""
     has_changed: bool = False
     """Did a call come with other values than those that were taken as known?"""
 
@@ -122,18 +114,14 @@ class Plan:
             return False
         return (specialise or not self.is_parted) and compiled < COMPILATIONS
 
-    def is_for_each_integer(self, names: Mapping[str, Any]) -> bool:
-        """Is a frame compiled for a third value of an integer alone? TorchDynamo makes one dynamic that has had two
-        values, unless the graph needs it, as where a loop runs that often (torch 2.13).
-        """
-        integers = [name for name, value in names.items() if type(value) is int]
-        return any(sum(one.would_serve(names, name) for one in self.entries) >= ANSWERS for name in integers)
+    def is_for_each_length(self, reads: Mapping[Site, int]) -> bool:
+        """Would a frame be compiled for a third number of rounds of a loop, whatever counts that loop?"""
+        return self.begins_in_loop and any(len(self.reads.get(each, set()) | {reads[each]}) > LENGTHS for each in reads)
 
-    def keeps(self, guards: Any, names: Mapping[str, Any], sites: Iterable[Site]) -> None:
-        """It is compiled with the numbers of some sites kept, or with others known, for these values of its names."""
-        integers = {name: value for name, value in names.items() if type(value) is int}
-        self.entries.append(Entry(guards, integers))
-        for site in sites:
+    def keeps(self, reads: Mapping[Site, int]) -> None:
+        """It is compiled with the numbers of some sites kept, each read so often."""
+        for site, count in reads.items():
+            self.reads.setdefault(site, set()).add(count)
             kept.setdefault((site.code.co_filename, site.line), (site.code.co_name, self.code))
 
     def holds(self, line: str, *, is_truth: bool) -> None:
@@ -204,8 +192,10 @@ class Attempt:
     """Did an operation fail, or break the graph, that may do otherwise without the switches?"""
     met: bool = False
     """Was there anything that breaks the graph without us?"""
-    read: set[Site] = field(default_factory=set)
-    """Where a number is read that an input holds, which needs no symbol of its own."""
+    reads: Counter[Site] = field(default_factory=Counter)
+    """How often the graph at hand reads a number at each site, also one that an input holds and needs no symbol."""
+    traced: Any = None
+    """The graph at hand: each time that the frame is traced there is another."""
     sites: dict[Any, Site] = field(default_factory=dict)
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
@@ -227,14 +217,17 @@ class Attempt:
         if site in self.plan.released:
             self.tried = True
             return False
-        self.meets(tx)
+        self.reads_at(tx)
         self.sites.update(dict.fromkeys(symbols, site))
         return True
 
-    def reads(self, tx: Any) -> None:
-        """A number is read that an input holds."""
+    def reads_at(self, tx: Any) -> None:
+        """A number is read."""
         self.meets(tx)
-        self.read.add(_site(tx))
+        if self.traced is not tx.output:
+            self.traced = tx.output
+            self.reads.clear()
+        self.reads[_site(tx)] += 1
 
     def meets(self, tx: Any) -> None:
         """What `tx` is at breaks the graph without us."""
@@ -275,22 +268,29 @@ class Attempt:
     @property
     def is_plain(self) -> bool:
         """Was everything done as it would be without us? Then there is no use in tracing the frame again."""
-        return not (self.sites or self.read or self.used or self.tried)
+        return not (self.sites or self.reads or self.used or self.tried)
+
+    def completes(self) -> None:
+        """A graph is whole. Raises `Anew` where it is one too many of a loop that is not compiled without us."""
+        if self.plan.is_for_each_length(self.reads):
+            self.plan.give_up(ANEW)
+            raise Anew(ANEW)
 
     def yields(self, reason: str) -> None:
         """The frame cannot be compiled. What was needed in vain is released, or the operation that failed, or all."""
+        if self.plan.is_plain:
+            return
         needed = {self.sites[symbol] for symbol in self.needed if symbol in self.sites}
         if self.plan.release(needed, reason) or (self.failing is not None and self.plan.refuse(self.failing, reason)):
             return
         if not self.plan.release(self.sites.values(), reason):
             self.plan.give_up(reason)
 
-    def done(self, guards: Any, names: Mapping[str, Any]) -> None:
-        """The frame, whose own `names` have these values, is compiled, and used where `guards` say so."""
+    def done(self, guards: Any) -> None:
+        """The frame is compiled, and used where `guards` say so."""
         if self.recovery is not None:
             self.recovery.guards = guards
-        if not self.is_plain:
-            self.plan.keeps(guards, names, [*self.sites.values(), *self.read])
+        self.plan.keeps(self.reads)
         if self.used:
             self.plan.compilations[self.converter] = self.plan.compilations.get(self.converter, 0) + 1
 

@@ -115,7 +115,7 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
             attempt.needs(attempt.needed or symbols(node), _KNOWN)
             raise
         if node.target == "item" and not pending(tx)[count:]:
-            attempt.reads(tx)
+            attempt.reads_at(tx)
         if not attempt.bind(tx, pending(tx)[count:]):
             del pending(tx)[count:]
             _break(node)
@@ -159,6 +159,7 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
         if attempt is None:
             return original(self, graph, inputs)
         attempt.recovery = None
+        attempt.completes()
         bound = captured(graph)
         if bound:
             attempt.needs(raising(graph), _RAISES)

@@ -493,23 +493,40 @@ def cut_in_parts(x: Any, count: int) -> Any:
     return x
 
 
-def test_a_loop_that_a_number_counts_is_compiled_twice_at_most() -> None:
+@pytest.mark.parametrize(
+    "counted",
+    [
+        lambda x, count: (count, x),
+        lambda x, count: ([0] * count, x),
+        lambda x, count: ((1, count), x),
+        lambda x, count: (x.new_zeros(count), x),
+        lambda x, count: ({"count": count}, x),
+    ],
+    ids=["number", "list", "entry", "shape", "key"],
+)
+def test_a_loop_is_compiled_for_two_lengths_at_most(counted: Any) -> None:
     """Without us the graph breaks in it, so that it is not compiled at all."""
-    calls = [(x(), count) for count in (3, 5, 2, 4, 1, 3, 5)]
-    assert graphs(cut_in_parts, *calls) == [1, 1, 0, 0, 0, 0, 0]
-    assert "it is compiled anew for each number that it is called with" in reasons("cut_in_parts")
-    assert not [line for path, line, name in switches.kept() if name == "cut_in_parts"]
 
-
-def test_a_number_that_has_changed_is_not_why_a_frame_is_compiled_for_another_dtype() -> None:
-    def stepped_alone(x: Any, step: int) -> Any:
-        for _ in range(2):
-            x = x * step + x[x > 0].sum() * x.sum().item()
+    def cut(by: Any, x: Any) -> Any:
+        match by:
+            case int():
+                rounds = by
+            case tuple():
+                rounds = by[1]
+            case dict():
+                rounds = by["count"]
+            case _:
+                rounds = len(by)
+        for i in range(rounds):
+            end = int(x.sum().item())
+            x = x[:end].cumsum(0) + i
         return x
 
-    calls = [(x().to(dtype), step) for step, dtype in enumerate([torch.float32, torch.float64] * 3, 1)]
-    assert sum(graphs(stepped_alone, *calls)) <= 4
-    assert not reasons("stepped_alone")
+    lengths = (3, 5, 2, 4, 1, 3, 5)
+    calls = [counted(x(), count) for count in lengths]
+    assert graphs(cut, *calls) == [1, 1, 0, 0, 0, 0, 0]
+    assert "it would be compiled anew for each" in reasons("cut")[-1]
+    assert plain_graphs(cut, *calls) == [0] * len(lengths)
 
 
 def test_a_step_that_a_tensor_of_the_graph_gives() -> None:
