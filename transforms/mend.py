@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
     from graphmend.transforms.fix import Difference, Fix
+    from graphmend.transforms.state import State
 
 
 class OtherFiles(Protocol):
@@ -110,20 +111,34 @@ class Outcome:
     """The unsafe mend that removes what safe mends only wrote otherwise, by the finding as it was at first."""
 
 
-def _kept(before: Sequence[Finding], after: Iterable[Finding]) -> dict[str, str]:
+def _kept(before: Sequence[Finding], after: Iterable[Finding], answered: Collection[str] = ()) -> dict[str, str]:
     """The findings that are still there, with those whose code a mend wrote otherwise (a test that has a name now
-    breaks as it did): their keys, and those that they have now.
+    breaks as it did): their keys, and those that they have now. Of findings that are alike the first one of those left
+    is numbered as the first one of all was; those that mends have `answered` are gone before others are.
     """
-    after = list(after)
-    found = {finding.key for finding in after}
-    keys = {finding.key: finding.key for finding in before if finding.key in found}
-    gone = [finding for finding in before if finding.key not in found]
-    for new in (finding for finding in after if finding.key not in keys):
+    alike: dict[str, list[Finding]] = {}
+    left: dict[str, list[Finding]] = {}
+    for groups, findings in ((alike, before), (left, after)):
+        for finding in findings:
+            groups.setdefault(_unnumbered(finding.key), []).append(finding)
+    keys: dict[str, str] = {}
+    for key, group in alike.items():
+        now = left.get(key, [])
+        stay = sorted(group, key=lambda finding: finding.key in answered)[: len(now)]
+        keys |= {f.key: new.key for f, new in zip((f for f in group if f in stay), now, strict=False)}
+        left[key] = now[len(stay) :]
+    gone = [finding for finding in before if finding.key not in keys]
+    for new in (finding for findings in left.values() for finding in findings):
         same = next((g for g in gone if (g.code, g.function) == (new.code, new.function)), None)
         if same is not None:
             gone.remove(same)
             keys[same.key] = new.key
     return keys
+
+
+def _unnumbered(key: str) -> str:
+    base, _, number = key.rpartition("-")
+    return base if base and number.isdigit() else key
 
 
 def outcome(
@@ -136,19 +151,25 @@ def outcome(
 ) -> Outcome:
     """Mends a text as `mend_all` does, safe mends first, and says which findings go; the text stays as it is."""
     run = Run(OneFile(source, project, settings, None, accept), wanted)
-    found = list(run.state.findings(source.path))
-    before = [finding.key for finding in found]
+    before = [finding.key for finding in run.state.findings(source.path)]
+    still = {key: key for key in before}
+
+    def follow(old: State, new: State) -> None:
+        nonlocal still
+        kept = _kept(old.findings(source.path), new.findings(source.path), run.answered(old.sources[source.path]))
+        still = {key: kept[now] for key, now in still.items() if now in kept}
+
+    run.when_kept = follow
     run.to_the_end(unsafe=False)
     narrowed = frozenset(one.finding.key for one in run.applied if one.fix.narrows)
-    behind, safely = _kept(found, run.state.findings(source.path)), len(run.applied)
+    behind, safely = still, len(run.applied)
     permitted = run.to_the_end(unsafe=True)
-    left = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
-    still = _kept(found, run.state.findings(source.path))
+    reasons = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
     return Outcome(
         frozenset(key for key in before if key not in behind),
         frozenset(key for key in before if key in behind and key not in still),
         narrowed & behind.keys(),
-        {key: left.get(key, "") for key in before if key in still},
+        {key: reasons.get(still[key], "") for key in before if key in still},
         {
             (first.finding.key, first.fix.title): tuple(dict.fromkeys(d for one in behind for d in one.fix.differences))
             for first, behind in run.chains

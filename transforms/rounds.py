@@ -73,6 +73,8 @@ class Run:
         self.applied: list[Applied] = []
         self.chains: list[tuple[Applied, list[Applied]]] = []
         """Mends that stayed for those that they made possible, and these."""
+        self.when_kept: Callable[[State, State], None] = lambda before, after: None
+        """Called after each step whose mends stay."""
         self._reached: dict[str, set[str]] = {path: {path} for path in files.checked}
         """The files in which the check of a file has found something, and the file itself."""
         self._texts: dict[str, Source | None] = {}
@@ -109,6 +111,10 @@ class Run:
             if own := [choice for choice in self._choose(state, permitted) if choice.function == function]:
                 self._side_by_side(state, [Lane(state, own, permitted, None)], permitted)
         return True
+
+    def answered(self, source: Source) -> frozenset[str]:
+        """The keys of the findings in a text that mends have answered; where some were narrowed only they are there."""
+        return frozenset(one.finding.key for one in self.applied if one.text == source.text and not one.fix.narrows)
 
     def left(self, path: str, permitted: Permitted) -> list[tuple[Finding, str]]:
         """The findings of a file that no permitted mend answers, and why."""
@@ -186,12 +192,13 @@ class Run:
 
     def _keep(self, after: State, made: list[Choice], lanes: list[Lane]) -> None:
         """Takes a state and the mends that led to it, of which the first ones of a lane may be there for the others."""
-        self.state = after
+        before, self.state = self.state, after
         for attempt in (lane.attempt for lane in lanes if lane.attempt is not None):
             behind = [answer for choice in attempt.made[attempt.first :] for answer in choice.answers]
             first = attempt.choices if attempt.first else []
             self.chains += [(answer, behind) for choice in first for answer in choice.answers]
         self.applied += [answer for choice in made for answer in choice.answers]
+        self.when_kept(before, after)
 
     # What may be mended
 

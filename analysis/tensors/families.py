@@ -10,18 +10,19 @@ SAME = frozenset(
     "sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ "
     "exponential_ bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter_ scatter scatter_ "
     "scatter_add scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ "
-    "reciprocal_ dropout_ apply_ map_ conj conj_physical resolve_conj resolve_neg fftshift ifftshift".split()
+    "reciprocal_ bernoulli dropout_ apply_ map_ conj conj_physical resolve_conj resolve_neg fftshift ifftshift".split()
 )
 #: elementwise, of one tensor: same shape, floating result
 FLOATING = frozenset(
     "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
     "sigmoid erf erfc erfinv lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu "
-    "logsigmoid hardswish hardsigmoid logit softsign tanhshrink normalize layer_norm rms_norm".split()
+    "logsigmoid hardswish hardsigmoid logit softsign tanhshrink normalize layer_norm rms_norm expit sinc i0 erfcx "
+    "gumbel_softmax".split()
 )
 BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
 BINARY = frozenset(
     "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor "
-    "logaddexp hypot floor_divide pow lerp addcmul addcdiv".split()
+    "logaddexp hypot heaviside floor_divide pow lerp addcmul addcdiv".split()
 )
 BINARY_FLOAT = frozenset(["div", "divide", "true_divide", "atan2", "xlogy"])
 BINARY_BOOL = frozenset(
@@ -37,7 +38,8 @@ REDUCTIONS = {
 }  # fmt: skip
 #: of each element of two tensors, with `reduction="none"`
 LOSSES = frozenset(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits soft_margin_loss".split()
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits "
+    "soft_margin_loss".split()
 )
 #: of the classes that a second tensor names, with `reduction="none"` one number for each
 CLASSIFIES = frozenset({"cross_entropy", "nll_loss"})
@@ -56,10 +58,6 @@ REARRANGES = frozenset(
     "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
 )
 #: elements of the operand, or of its dtype, in another shape
-PICKS = frozenset(
-    "tile flatten ravel unflatten reshape_as view_as expand_as resize_as unfold diag diagonal "
-    "diag_embed diagflat diff take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor "
-    "mm mv bmm matmul".split()
-)
+PICKS = frozenset(["tile", "resize_as", "diagflat", "unique_consecutive", "new_tensor"])
 #: places among the operand's elements: a row of indices for each, or as many dimensions as the operand has
 PLACES = frozenset(["argsort", "argwhere", "multinomial", "nonzero_static"])

@@ -27,6 +27,7 @@ from graphmend.analysis.lattice.values import (
     options,
     tensor_in,
 )
+from graphmend.analysis.tensors import ranks
 from graphmend.analysis.tensors.factories import factory
 from graphmend.analysis.tensors.families import (
     BINARY,
@@ -54,6 +55,7 @@ from graphmend.analysis.tensors.promotion import (
     scalar_kind,
     summed,
 )
+from graphmend.analysis.tensors.ranks import matmul
 
 
 def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
@@ -80,10 +82,8 @@ def binary(node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right:
         rank, shape = broadcast(a, b)
         dtype = promote(a, b)
         if isinstance(op, ast.MatMult):
-            rank = (
-                max(a.rank, b.rank) if a.rank is not None and b.rank is not None and min(a.rank, b.rank) >= 2 else None
-            )
-            shape = None
+            rank = matmul(a.rank, b.rank)
+            shape = () if rank == 0 else None
     else:
         other = right if a is not None else left
         rank, shape = base.rank, base.shape
@@ -137,25 +137,7 @@ def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
     parts = (
         index.items if isinstance(index, Container) and index.kind == "tuple" and index.items is not None else (index,)
     )
-    rank = value.rank
-    for part in parts:
-        if rank is None:
-            break
-        if isinstance(part, Const) and part.value is None:
-            rank += 1
-        elif isinstance(part, Const) and part.value is Ellipsis:
-            continue
-        elif (isinstance(part, Static) and part.type in ("int",)) or isinstance(part, Scalar):
-            rank -= 1
-        elif isinstance(part, Container) and part.kind == "slice":
-            continue
-        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None:
-            kind = dtype_kind(part.dtype)
-            rank = rank + part.rank - 1 if kind == "int" else rank + 1 - part.rank if kind == "bool" else None
-        else:
-            rank = None
-    if rank is not None and rank < 0:
-        rank = None
+    rank = ranks.subscripted(value.rank, parts)
     by = tensor_in(parts[0]) if len(parts) == 1 and value.rank == 1 else None
     shape: Hashable = () if rank == 0 else by.shape if by is not None and dtype_kind(by.dtype) == "int" else None
     return result(value, node, "is an element or part of a Tensor", rank=rank, dtype=value.dtype, shape=shape)
@@ -201,6 +183,9 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if name in ("masked_fill", "masked_scatter"):
         rank, shape = _broadcast_with(first, rest[0] if rest else keywords.get("mask", UNKNOWN))
         return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
+    if (follows := ranks.known(name, self_, args, keywords)) is not None:
+        rank, dtype = follows
+        return result(first, node, said, rank=rank, dtype=dtype, shape=() if rank == 0 else None)
     if name in SAME:
         dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
         if name in ("abs", "absolute") and dtype_kind(dtype) in ("complex", None):
@@ -237,10 +222,8 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
     if name in REARRANGES:
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
-    if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
+    if name in ("linear", "conv1d", "conv2d", "conv3d"):
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
-    if name == "flatten" and not rest and not keywords:
-        return result(first, node, said, rank=1, dtype=first.dtype)
     if name in ("cosine_similarity", "pairwise_distance"):
         a, b = first, next((t for t in map(tensor_in, rest) if t is not None), None)
         of = broadcast(a, b)[0] if b is not None else None
@@ -266,7 +249,7 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=1 if flat else first.rank if along else None, dtype=first.dtype)
     if name in PLACES or (name == "nonzero" and "as_tuple" not in keywords and not first.ndarray):
         return result(first, node, said, rank=first.rank if name in ("argsort", "multinomial") else 2, dtype="int64")
-    if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
+    if name in ("gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
         rank = 1 if name == "masked_select" else first.rank if name in ("gather", "narrow") else None
         rank = 0 if name == "squeeze" and first.shape == (1,) else rank
@@ -340,6 +323,13 @@ def _reduced(name: str, first: Tensor, rest: Arguments, keywords: Keywords, node
         dtype = summed(first.dtype)
     else:
         dtype = "float" if kind is not None else promote_scalar(first.dtype, "float")
+    if name == "norm":
+        rest = rest[1:]  # which norm it is
+    elif name in ("quantile", "nanquantile"):
+        of = rest[0] if rest else keywords.get("q", UNKNOWN)
+        if not isinstance(of, Static) or of.type != "float":
+            return result(first, node, "returns a Tensor", dtype=dtype)  # one for each
+        rest = rest[1:]
     over_some = bool(rest) or any(k in keywords for k in ("dim", "axis"))
     if not over_some:
         keep = keywords.get("keepdim")
@@ -354,11 +344,18 @@ def _reduced(name: str, first: Tensor, rest: Arguments, keywords: Keywords, node
     keep = keywords.get("keepdim") or keywords.get("keepdims") or (rest[1] if len(rest) > 1 else None)
     axis = keywords.get("dim") or keywords.get("axis") or (rest[0] if rest else None)
     kept = keep is not None and not (isinstance(keep, Const) and keep.value is False)
-    one_axis = isinstance(axis, Static) and axis.type == "int"
+    axes = _axes(axis)
     rank = None
-    if first.rank is not None and one_axis:
-        rank = first.rank if kept else first.rank - 1
+    if first.rank is not None and axes is not None and axes <= first.rank:
+        rank = first.rank if kept else first.rank - axes
     return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=() if rank == 0 else None)
+
+
+def _axes(axis: Value | None) -> int | None:
+    """How many dimensions an argument names."""
+    if isinstance(axis, Container) and axis.items:
+        return len(axis.items) if all(isinstance(i, Static) and i.type == "int" for i in axis.items) else None
+    return 1 if isinstance(axis, Static) and axis.type == "int" else None
 
 
 def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:

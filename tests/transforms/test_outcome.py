@@ -144,3 +144,12 @@ def test_a_line_of_a_log_changes_no_tensor_in_place() -> None:
     fixes = [a for a in mend(finding, result.facts(finding)) if isinstance(a, Fix) and a.rewrite == "in_turn"]
     assert fixes
     assert all(d.kind != "gradients" for fix in fixes for d in fix.differences)
+
+
+def test_a_finding_that_stays_is_told_from_those_alike_that_go() -> None:
+    text = case("m = x > 0\nreturn x[m].max(), x[m].sum(), x[m].sort().values")
+    source = Source(text, "model.py")
+    found = [finding.key for finding in check(source).findings]
+    told = outcome(source)
+    assert told.unsafe == set(found[:2])
+    assert list(told.left) == found[2:]

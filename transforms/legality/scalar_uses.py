@@ -23,6 +23,7 @@ from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
+from graphmend.transforms.legality.numbers.calls.handed_out import fits
 from graphmend.transforms.legality.numbers.calls.read_elsewhere import ReadElsewhere
 from graphmend.transforms.legality.numbers.containers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.counterparts import joined
@@ -60,8 +61,7 @@ class ScalarUses(ReadElsewhere):
         self._within = within
         self._dtype, self._may_say, self._restates = dtype, says or rewrites, restates
         self._seen: set[tuple[str, Hashable, ast.expr | None]] = set()
-        self._mixed = False
-        self._handed: list[frozenset[str]] = []
+        self._mixed, self._handed = False, list[frozenset[str]]()
         self._added_to: dict[ast.AugAssign, Hashable] = {}
         self._anew = frozenset(nodes_in(converts) if converts is not None else ())
 
@@ -130,8 +130,8 @@ class ScalarUses(ReadElsewhere):
                 self.asks.append(parent)
             case ast.IfExp():
                 self._follow(parent, dtype)
-            case ast.FormattedValue(conversion=-1) if is_only_text(self.facts, parent):
-                pass  # a tensor without dimensions is formatted as its number is
+            case ast.FormattedValue(conversion=-1) if is_only_text(self.facts, parent) and fits(parent, dtype):
+                pass
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)
             case ast.Attribute(attr=attr) if not any(hasattr(one, attr) for one in (0, 0.0, [0])):

@@ -266,7 +266,7 @@ class Elements:
             self.differences.append(Difference("exception", says))
             says = f"`{reduction.how}` of complex numbers becomes complex itself"
             self.differences.append(Difference("dtype", says))
-        self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
+        self.differences.append(Difference("output", f"`{reduction.how}` of one element, or none, no longer warns"))
         # what does not count adds to the number of elements alone; one element differs from its mean by nothing, while
         # the mean of many equal numbers may be rounded
         mean = self._part(f"{where}({mask}, {text}, 0).sum({dim}) / {count}", "mean")

@@ -165,7 +165,20 @@ def mixed(facts: FunctionFacts, one: Paths, other: Paths) -> bool:
     own = locals_of(facts.function)
     if one != other and any(begins_constant(facts, path) for path in one & other):
         return True
-    return bool(one) != bool(other) or any(not path.isidentifier() or path not in own for path in one ^ other)
+    if bool(one) != bool(other) or any(not path.isidentifier() or path not in own for path in one ^ other):
+        return True
+    return one != other and _always_of(facts, one) != _always_of(facts, other)
+
+
+def _always_of(facts: FunctionFacts, paths: Paths, seen: Paths = frozenset()) -> Paths:
+    """What is no local name, and values always depend on, whichever of the bindings of names are those that hold."""
+    found = frozenset(path for path in paths if not path.isidentifier())
+    for path in paths - found - seen - {*parameters(facts.function)}:
+        made = [b.value for b in bindings(facts).get(path, [])]
+        ways = [_Carrying(facts, {}).of(value) if value is not None else frozenset[str]() for value in made]
+        always = [_always_of(facts, way, seen | {path}) for way in ways]
+        found |= frozenset.intersection(*always) if always else frozenset()
+    return found
 
 
 @answers("gradients")

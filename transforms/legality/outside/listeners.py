@@ -40,14 +40,21 @@ def told(facts: FunctionFacts) -> str | None:
     return None
 
 
+def callers(facts: FunctionFacts) -> list[_Function]:
+    """The functions in sight that lead to calls of this one."""
+    found: list[_Function] = []
+    waiting = [facts]
+    while waiting:
+        for caller in waiting.pop().calls():
+            if caller.function not in found and caller.function is not facts.function:
+                found.append(caller.function)
+                waiting.append(caller)
+    return found
+
+
 def _around(facts: FunctionFacts) -> Iterator[_Function]:
     """The function, all in sight that lead to its calls, and those of the file that any of them names."""
-    seen, callers = {facts.function}, [facts]
-    while callers:
-        for caller in callers.pop().calls():
-            if caller.function not in seen:
-                seen.add(caller.function)
-                callers.append(caller)
+    seen = {facts.function, *callers(facts)}
     tree = facts.source.tree
     named: dict[str, list[_Function]] = {}
     for node in nodes_in(tree) if tree is not None else ():

@@ -54,23 +54,30 @@ def operator(facts: FunctionFacts, node: ast.BinOp, protected: Container[ast.exp
     """An operator of which an operand is a tensor."""
     if (why := wrong_kind(facts, node)) is not None:
         return why
-    left, right = kinds(facts, node.left), kinds(facts, node.right)
+    left = kinds(facts, node.left)
     if isinstance(node.op, ast.MatMult) or not fits(facts, [node.left, node.right]):
         return MAY
     if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and node not in protected:
-        number = constant(node.right)
-        if isinstance(number, (int, float)) and number != 0:
-            return "raises for bool" if "bool" in left and isinstance(number, bool) else None
-        # a zero among floating numbers gives infinity or NaN
-        if left & _WHOLE and right & _WHOLE:
+        if "bool" in left and isinstance(number := constant(node.right), bool) and number:
+            return "raises for bool"
+        if for_some_values(facts, node.op, node.left, node.right):
             return "divides by zero where its side was not taken, if that is what the branch avoids"
-    if isinstance(node.op, ast.Pow):
-        power = constant(node.right)
-        if isinstance(power, (int, float)) and not isinstance(power, bool) and power >= 0:
-            return None
-        if left & _WHOLE and right & _WHOLE:
-            return "raises for a negative power of integers"
+    if isinstance(node.op, ast.Pow) and for_some_values(facts, node.op, node.left, node.right):
+        return "raises for a negative power of integers"
     return None
+
+
+def for_some_values(facts: FunctionFacts, op: ast.operator, left: ast.expr, right: ast.expr) -> bool:
+    """Does an operator of tensors raise for some of their values: for a zero, or a negative power, of whole numbers?
+    Among floating numbers these give infinity or NaN.
+    """
+    number = constant(right)
+    known = isinstance(number, (int, float))
+    if isinstance(op, (ast.FloorDiv, ast.Mod)) and not (known and number != 0):
+        return bool(kinds(facts, left) & _WHOLE and kinds(facts, right) & _WHOLE)
+    if isinstance(op, ast.Pow) and not (known and not isinstance(number, bool) and number >= 0):  # type: ignore[operator]
+        return bool(kinds(facts, left) & _WHOLE and kinds(facts, right) & _WHOLE)
+    return False
 
 
 def wrong_kind(facts: FunctionFacts, node: ast.expr) -> str | None:

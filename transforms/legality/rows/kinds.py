@@ -28,6 +28,26 @@ class Does(NamedTuple):
     """What it gives."""
 
 
+#: operators that raise for some whole numbers
+DIVIDES = (ast.FloorDiv, ast.Mod)
+#: functions that do, with those operators
+_DIVIDING: dict[str, ast.operator] = {
+    "floor_divide": ast.FloorDiv(), "remainder": ast.Mod(), "fmod": ast.Mod(), "pow": ast.Pow(),
+}  # fmt: skip
+_ROUNDING = frozenset({"div", "divide", "true_divide"})
+
+
+def divided(call: ast.Call, last: str, *, method: bool) -> tuple[ast.operator, ast.expr, ast.expr] | None:
+    """The operator, and its operands, that a function of torch by the name of `last` is a call of; None of others."""
+    rounds = last in _ROUNDING and any(k.arg == "rounding_mode" for k in call.keywords)
+    operands = [*call.args, *(k.value for k in call.keywords if k.arg in ("other", "exponent"))]
+    if method and isinstance(call.func, ast.Attribute):
+        operands.insert(0, call.func.value)
+    if not (rounds or last in _DIVIDING) or len(operands) < 2:
+        return None
+    return _DIVIDING.get(last, ast.FloorDiv()), operands[0], operands[1]
+
+
 UNKNOWN_CALL = Does(False, "other")
 
 
@@ -98,6 +118,11 @@ class Kinds(ABC):
     def qualified(self, function: ast.expr) -> str | None:
         """The name of a function of torch; None for a method of a value."""
 
+    def raises(self, op: ast.operator, left: ast.expr, right: ast.expr) -> bool:
+        """Does an operator raise for some values, which may be those of rows that are not picked?"""
+        by_number = isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and bool(right.value)
+        return isinstance(op, DIVIDES) and not by_number
+
     def own(self, call: ast.Call) -> Kind | None:
         """What a call of a function of the program's gives; None where that is not known."""
         return None
@@ -116,7 +141,8 @@ class Kinds(ABC):
             case ast.BinOp(left=left, op=op, right=right):
                 if isinstance(op, ast.MatMult):
                     return self._contracted(self.kind(left), self.factor(right))
-                return join(self.kind(left), self.kind(right))
+                kind = join(self.kind(left), self.kind(right))
+                return "other" if has_rows(kind) and self.raises(op, left, right) else kind
             case ast.UnaryOp(operand=operand):
                 return self.kind(operand)
             case ast.BoolOp(values=values):
@@ -177,6 +203,8 @@ class Kinds(ABC):
         kind = join("number", *kinds)
         if not has_rows(kind):
             return kind
+        if (done := divided(node, last, method=folder == "torch.Tensor")) is not None and self.raises(*done):
+            return "other"
         if last in ("linear", "matmul", "mm"):
             factors = [self.factor(a) for a in arguments]
             return self._contracted(kinds[0], join(*factors, *kinds[1 + len(factors) :]))

@@ -17,6 +17,8 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.operations import rowwise
 from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
+from graphmend.transforms.legality.raising.tensors import for_some_values
+from graphmend.transforms.legality.rows.kinds import divided
 from graphmend.transforms.legality.rows.through import works_through
 from graphmend.transforms.questions import answers
 
@@ -305,7 +307,8 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
         return number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0)
     match node:
         case ast.BinOp(left=left, op=op, right=right):
-            parts = [left, right] if isinstance(op, _OPERATORS) else None
+            works = isinstance(op, _OPERATORS) and not for_some_values(facts, op, left, right)
+            parts = [left, right] if works else None
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=operand):
             parts = [operand]
         case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]):
@@ -325,9 +328,12 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
 
 @answers("domain")
 def works_on_each(facts: FunctionFacts, call: ast.Call) -> bool:
-    """Does a function work on each element by itself: also the greater, or less, of two tensors?"""
+    """Does a function work on each element by itself, and raise for none: also the greater, or less, of two tensors?"""
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
     if folder not in known.FUNCTIONAL:
+        return False
+    done = divided(call, last, method=folder == "torch.Tensor")
+    if done is not None and for_some_values(facts, *done):
         return False
     if last in ("max", "min"):
         arguments = call.args if folder == "torch.Tensor" else call.args[1:]

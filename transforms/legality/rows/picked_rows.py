@@ -13,6 +13,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.raising.tensors import for_some_values
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
 from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of, other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
@@ -35,6 +36,8 @@ class PickedRows(Kinds):
         """`flat`: the rows are picked along one dimension, the first of what they are picked from."""
         super().__init__(flat=flat)
         self._facts, self._picks = facts, picks
+        self.filled = False
+        """Are the rows that are not picked ones?"""
 
     @property
     def rows(self) -> set[str]:
@@ -83,6 +86,9 @@ class PickedRows(Kinds):
             return None
         return does(value, self._facts.source.tree, given)
 
+    def raises(self, op: ast.operator, left: ast.expr, right: ast.expr) -> bool:
+        return not (self.filled and right in self._picks) and for_some_values(self._facts, op, left, right)
+
     def own(self, call: ast.Call) -> Kind | None:
         if (found := own_function(self._facts, call)) is None:
             return None
@@ -110,11 +116,14 @@ class PickedRows(Kinds):
 
 
 @answers("domain")
-def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *, flat: bool) -> bool:
-    """Is each row of a value computed from the row at its own place in each of `picks`?"""
+def by_rows(
+    facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *, flat: bool, filled: bool = False
+) -> bool:
+    """Is each row of a value computed from that at its own place in each of `picks`? `filled`: the others are ones."""
     if other_ranks_meet(facts, node, picks) or any(_picks_otherwise(facts, n, picks) for n in nodes_in(node)):
         return False
     kinds = PickedRows(facts, picks, flat=flat)
+    kinds.filled = filled
     return has_rows(kinds.kind(node)) and kinds.pure
 
 

@@ -113,7 +113,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if unknown := next((a for a in call.args if not _carried(facts, a)), None):
             return refuse(NAME, f"`{ast.unparse(unknown)}` is nothing that can be handed out of the graph")
         try:
-            if (record := _receiver(facts, call)) is not None:
+            if (record := receiver(facts, call)) is not None:
                 check_unnoticed(facts, record, facts.statement)
                 differences += kept_copies(facts, *call.args, *(k.value for k in call.keywords))
         except NoticedError as error:
@@ -304,7 +304,7 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
     name = qualified(facts, call.func) or ""
     if any(name == n or name.startswith(f"{n}.") for n in _OUTWARD):
         return True
-    record = _receiver(facts, call)
+    record = receiver(facts, call)
     if record is None:
         return False
     held = (a for a in call.args if isinstance(facts.value(a), Container))
@@ -315,7 +315,7 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
     return not name.startswith(("torch.", "numpy.", "random."))
 
 
-def _receiver(facts: FunctionFacts, call: ast.Call) -> ast.Name | None:
+def receiver(facts: FunctionFacts, call: ast.Call) -> ast.Name | None:
     """A writer, a meter or a list that lives outside the function, of which a method is called."""
     match call.func:
         case ast.Attribute(value=ast.Name(id=name) as receiver) if name not in locals_of(facts.function):

@@ -20,12 +20,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.outside.listeners import told
+from graphmend.transforms.legality.outside.kept_records import NoticedError, check_unnoticed
+from graphmend.transforms.legality.outside.listeners import callers, told
 from graphmend.transforms.legality.randomness.kept_draws import left_out
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
@@ -37,6 +39,7 @@ from graphmend.transforms.rewrites.output.emit import (
     handled,
     is_emitted,
     outward,
+    receiver,
 )
 
 if TYPE_CHECKING:
@@ -88,8 +91,10 @@ def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str 
             return ""
         if finding.code in OUTPUT and (changed := told(facts)) is not None:
             return f"code that output runs changes `{changed}`, which is read here"
-        if finding.code in (*OUTPUT, "GM206") or outward(facts, statement.value):
+        if finding.code in (*OUTPUT, "GM206"):
             return None
+        if outward(facts, statement.value):
+            return _noticed(facts, statement, statement.value)
         return f"code of the region may read what `{ast.unparse(statement.value.func)}` changes"
     if isinstance(statement, ast.Assign) and all(
         isinstance(t, (ast.Attribute, ast.Subscript)) for t in statement.targets
@@ -97,6 +102,20 @@ def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str 
         outside = all((qualified(facts, _root(t)) or "").startswith("os.environ") for t in statement.targets)
         return None if outside else "the code that follows may read what is assigned"
     return ""
+
+
+def _noticed(facts: FunctionFacts, statement: ast.stmt, call: ast.Call) -> str | None:
+    """Where what is traced asks a record for what would be missing in it."""
+    if (record := receiver(facts, call)) is None:
+        return None
+    try:
+        check_unnoticed(facts, record, statement)
+    except NoticedError as error:
+        return str(error)
+    for caller in callers(facts):
+        if any(isinstance(n, ast.Name) and n.id == record.id for n in nodes_in(caller)):
+            return f"`{caller.name}` reads or changes `{record.id}`, and calls this"
+    return None
 
 
 def _setter(call: ast.expr) -> str | None:

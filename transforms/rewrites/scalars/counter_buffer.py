@@ -40,6 +40,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.outside.buffers import meets_buffer
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 NAME = "counter_buffer"
 
 
-@asks("memory", "gradients", "names")
+@asks("memory", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     match facts.statement:
         case ast.AugAssign(
@@ -82,6 +83,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     of = facts.value(found[1])
     kind = dtype_kind(of.dtype) if isinstance(of, Tensor) else None
     whole = isinstance(number, int) and (found[0] == "int" or kind in ("int", "bool"))
+    try:
+        uses = _uses(facts, name, "int64" if whole else "float64")
+    except NeedsPythonNumberError as error:
+        return refuse(NAME, str(error))
     imports = Imports(facts)
     dtype = imports.name("torch.int64" if whole else "torch.float64")
     zero = imports.name("torch.zeros") + f"((), dtype={dtype})"
@@ -103,8 +108,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("state", f"`self.{name}` is a buffer, which `buffers()` lists and which moves with the module"),
         Difference("aliasing", f"who was handed `self.{name}` sees it count on"),
         *kept.differences,
+        *uses.differences,
     ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)
+
+
+def _uses(facts: FunctionFacts, name: str, dtype: str) -> ScalarUses:
+    """What a 0-d tensor does otherwise where the file reads the number."""
+    uses = ScalarUses(facts, dtype, converts=facts.statement)
+    uses.place(f"self.{name}")
+    return uses
 
 
 def _is_module(facts: FunctionFacts, owner: ast.ClassDef, seen: frozenset[str] = frozenset()) -> bool:

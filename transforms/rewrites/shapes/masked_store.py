@@ -33,6 +33,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.gradients.sides import gradient_differences
 from graphmend.transforms.legality.in_place import apart, dense, intact, linear, linear_operator
+from graphmend.transforms.legality.memory import known_to_share, may_share
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
@@ -84,6 +85,9 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     code = Code(facts.source)
     if not repeatable(facts, tensor, mask):
         return refuse(NAME, f"`{ast.unparse(target)}` would be evaluated more than once")
+    shared = kind(facts, tensor) in ("bool", None) and may_share(facts, tensor, mask)
+    if shared and known_to_share(facts, tensor, mask):
+        return refuse(NAME, f"`{ast.unparse(mask)}` is a part of `{ast.unparse(tensor)}`, which raises")
     if operator is not None and type(operator) not in _SIGNS:
         return refuse(NAME, f"`{ast.unparse(statement)}` is no arithmetic that is known")
     picks = picks_in(facts, value, mask)
@@ -126,11 +130,13 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         differences += unlike(facts, inner.tensor, tensor)
     if not dense(facts, statement, tensor):
         differences.append(_OVERLAP)
+    if shared:
+        says = f"where `{ast.unparse(mask)}` is a part of `{ast.unparse(tensor)}` the store no longer raises"
+        differences.append(Difference("exception", says))
     differences += gradient_differences(facts, statement, [[value]])
     return offer(NAME, "store under the mask with torch.where", facts, make, differences)
 
 
-@answers("domain")
 def _row_for_all(facts: FunctionFacts, value: ast.expr, found: Picked) -> bool:
     """Has what is stored no more dimensions than one row that the mask picks, so that every row gets the same?"""
     missing, known = missing_dimensions(facts, found), facts.value(value)

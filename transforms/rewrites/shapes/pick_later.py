@@ -25,6 +25,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,7 @@ class _Flow:
             return None
         each = one_by_one(facts, value, {*leaves, *inner})
         rows = PickedRows(facts, {*picks}, flat=is_line(facts, self.mask))
-        rows.bound, rows.indexed = dict(self._live), True
+        rows.bound, rows.indexed, rows.filled = dict(self._live), True, True
         kind = self._kind(value) if each else rows.kind(value)
         if not each and (inner or not has_rows(kind) or not rows.pure):
             return None
@@ -265,7 +266,12 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
-    numbers = [p for v in found for n, p in v.picks.items() if n in indices or _copied(facts, p, fills=fills)]
+    numbers = [
+        p
+        for v in found
+        for n, p in v.picks.items()
+        if n in indices or (v.rows and _raises(facts, v.node, v.picks)) or _copied(facts, p, fills=fills)
+    ]
     differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL, *([_TWICE] if len(flow.used) > 1 else [])]
     differences += filled(facts, *(p.tensor for p in numbers))
     for pick in tensors:
@@ -289,6 +295,11 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     return offer(NAME, "pick where the elements are reduced", facts, make, differences)
 
 
+def _raises(facts: FunctionFacts, node: ast.expr, picks: Mapping[ast.expr, Picked]) -> bool:
+    """May an operation raise for what is not picked, and must not see that?"""
+    return not by_rows(facts, node, picks, flat=all(is_line(facts, pick.mask) for pick in picks.values()))
+
+
 def _copied(facts: FunctionFacts, pick: Picked, *, fills: bool) -> bool:
     """Must what is picked from be copied: filled, or kept from what is written to it later?"""
     value = facts.value(pick.tensor)
@@ -305,7 +316,8 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         picks = picks_in(facts, above, mask)
         if isinstance(above, ast.Attribute) or one_by_one(facts, above, picks):
             continue
-        if not (by_rows(facts, above, picks, flat=is_line(facts, mask)) and rows_alone(facts, above, picks)):
+        flat = is_line(facts, mask)
+        if not (by_rows(facts, above, picks, flat=flat, filled=True) and rows_alone(facts, above, picks)):
             break
         body = above
     if body is None:
@@ -315,10 +327,11 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
     if blockers := speculate(facts, body).blockers:
         return refuse(NAME, blockers[0])
+    raises = _raises(facts, body, picks)
     fills = leak(facts, body) != "never" and recorded(facts, facts.statement)
     if fills and (singular := singular_at_one(facts, [body])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
-    numbers = [p for p in picks.values() if fills and _copied(facts, p, fills=fills)]
+    numbers = [p for p in picks.values() if raises or (fills and _copied(facts, p, fills=fills))]
     differences = [*ALL_ROWS, *filled(facts, *(p.tensor for p in numbers))]
     for pick in picks.values():
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]

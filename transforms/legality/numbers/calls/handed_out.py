@@ -9,14 +9,14 @@ from io import TextIOBase
 from string import Formatter
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import locals_of, parameters, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
@@ -30,13 +30,20 @@ _COPIES = ("builtins.dict", "builtins.list", "builtins.tuple")
 _OF_NUMBERS = frozenset("dieEfFgG%")
 
 
-def writes_number(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is a number written by a format that gives the same text for a 0-d tensor?"""
+def fits(part: ast.FormattedValue, dtype: Hashable) -> bool:
+    """Does a format take a number of a dtype, or the tensor without dimensions? Some are for whole numbers alone."""
+    spec = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
+    last = constant(spec[-1]) if spec else None
+    return not (isinstance(last, str) and last[-1:] in "bcdoxX" and last and dtype_kind(dtype) == "float")
+
+
+def writes_number(facts: FunctionFacts, node: ast.expr, dtype: Hashable = None) -> bool:
+    """Is a number written by a format that gives the same text for a 0-d tensor of a dtype?"""
     parent = facts.parent(node)
     around = facts.parent(parent) if parent is not None else None
     match parent:
-        case ast.FormattedValue(conversion=-1):
-            return True
+        case ast.FormattedValue(conversion=-1) as part:
+            return fits(part, dtype)
         case ast.BinOp(left=text, op=ast.Mod(), right=right) if right is node:
             return _by_percent(constant(text), [node], node)
         case ast.Tuple(elts=elts) if isinstance(around, ast.BinOp) and around.right is parent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
@@ -72,7 +72,9 @@ class ReadElsewhere(HandedOn):
         call = self.facts.parent(node)
         if isinstance(call, ast.Call) and qualified(self.facts, call.func) in _CONVERSIONS:
             return True
-        return writes_number(self.facts, node) or self._is_handed_out(node, dtype, itself=isinstance(call, ast.Call))
+        return writes_number(self.facts, node, dtype) or self._is_handed_out(
+            node, dtype, itself=isinstance(call, ast.Call)
+        )
 
     def _is_handed_out(self, node: ast.expr, dtype: Hashable, *, itself: bool = False) -> bool:
         """Does another function only keep what it reads, or hand it out? Who reads it there is followed. `itself`: is
@@ -87,6 +89,9 @@ class ReadElsewhere(HandedOn):
             self._container_kept(place, dtype, itself=itself)
         return True
 
+    def _grown_elsewhere(self, of: ast.Attribute, dtype: Hashable) -> None:
+        self._container_read(reads_elsewhere(self.facts, of), of, dtype, itself=True)
+
     def _container_kept(self, place: ast.expr, dtype: Hashable, *, itself: bool) -> None:
         """What becomes of a container in an attribute, or of what holds that, of which an element is a tensor now, or
         holds one.
@@ -97,7 +102,12 @@ class ReadElsewhere(HandedOn):
         if not isinstance(attribute, ast.Attribute):
             return
         own = ((self.facts, node) for node in self._reads(attribute) if isinstance(node, ast.Attribute))
-        for facts, read in (*reads_elsewhere(self.facts, attribute), *own):
+        self._container_read((*reads_elsewhere(self.facts, attribute), *own), place, dtype, itself=itself)
+
+    def _container_read(
+        self, reads: Iterable[tuple[FunctionFacts, ast.Attribute]], place: ast.expr, dtype: Hashable, *, itself: bool
+    ) -> None:
+        for facts, read in reads:
             node: ast.expr = read
             while isinstance(entry := facts.parent(node), ast.Subscript) and entry.value is node:
                 node = entry

@@ -210,6 +210,11 @@ class Dictionaries(Lists):
         for node in self._reads(of):
             if not isinstance(self.facts.parent(node), ast.Attribute):
                 self._listed(node, dtype)
+        self._grown_elsewhere(of, dtype)
+
+    @abstractmethod
+    def _grown_elsewhere(self, of: ast.Attribute, dtype: Hashable) -> None:
+        """What other functions in sight do with a list in an attribute that holds tensors now."""
 
     def _is_kept(self, entry: ast.expr) -> bool:
         """Is a tuple, or a dictionary, only appended to a list in an attribute, which the function does not read?"""
