@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container as Collected
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -15,7 +16,7 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.raising.tensors import for_some_values
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
-from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of, other_ranks_meet
+from graphmend.transforms.legality.rows.masked_elements import Picked, is_line, is_mask, nonzero_of, other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.legality.rows.through import own_function
 from graphmend.transforms.questions import answers
@@ -205,3 +206,9 @@ def positions_found(facts: FunctionFacts) -> Positions | None:
         case _:
             return None
     return Positions([target.id], found.mask, rank is None)
+
+
+@answers("domain")
+def raises_elsewhere(facts: FunctionFacts, node: ast.expr, picks: Mapping[ast.expr, Picked]) -> bool:
+    """May an operation raise for what is not picked, and must not see that?"""
+    return not by_rows(facts, node, picks, flat=all(is_line(facts, pick.mask) for pick in picks.values()))

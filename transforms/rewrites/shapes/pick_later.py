@@ -25,7 +25,6 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import begins_line
-from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import filled
@@ -46,9 +45,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
     is_line,
-    missing_dimensions,
     one_by_one,
-    other_rank,
     other_ranks_meet,
     other_shape,
     picked,
@@ -56,18 +53,18 @@ from graphmend.transforms.legality.rows.masked_elements import (
     singular_at_one,
     unlike,
 )
-from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, rows_alone
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, raises_elsewhere, rows_alone
 from graphmend.transforms.legality.rows.places import places
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.legality.writes.handed import handed_between
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.shapes.forms.along import ALL, along
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
 NAME = "pick_later"
-_ALL = Difference("evaluation", "all elements are computed, those that are not picked in vain")
 _TWICE = Difference("rounding", "gradients of elements that are picked more than once are added in another order")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
@@ -81,7 +78,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = picked(facts, facts.node)
     if found is None or (isinstance(facts.node, ast.Subscript) and not isinstance(facts.node.ctx, ast.Load)):
         return None
-    if (answer := _along(facts, found) or _hoisted(facts, found)) is not None:
+    if (answer := along(facts, found, NAME) or _hoisted(facts, found)) is not None:
         return answer
     if not isinstance(facts.statement, ast.Assign) or _parts(facts.statement) is None:
         return None
@@ -230,8 +227,7 @@ class _Flow:
         for one in nodes_in(node):
             if isinstance(one, _SCOPES) and reads(one) & self._live.keys():
                 raise _NotLaterError("a function that is defined behind it reads the picked elements")
-            if self._is_live(one) and not _asks_kind(self.facts.parent(one)):
-                assert isinstance(one, ast.expr)
+            if isinstance(one, ast.expr) and self._is_live(one) and not _asks_kind(self.facts.parent(one)):
                 self.used.append(one)
 
     def _check_behind(self) -> None:
@@ -266,13 +262,10 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
-    numbers = [
-        p
-        for v in found
-        for n, p in v.picks.items()
-        if n in indices or (v.rows and _raises(facts, v.node, v.picks)) or _copied(facts, p, fills=fills)
-    ]
-    differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL, *([_TWICE] if len(flow.used) > 1 else [])]
+    always = [v for v in found if v.rows and raises_elsewhere(facts, v.node, v.picks)]
+    every = [(n, p, v in always) for v in found for n, p in v.picks.items()]
+    numbers = [p for n, p, raises in every if n in indices or raises or _copied(facts, p, fills=fills)]
+    differences = list(ALL_ROWS) if any(v.rows for v in found) else [ALL, *([_TWICE] if len(flow.used) > 1 else [])]
     differences += filled(facts, *(p.tensor for p in numbers))
     for pick in tensors:
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, tensors[0].tensor)]
@@ -295,11 +288,6 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     return offer(NAME, "pick where the elements are reduced", facts, make, differences)
 
 
-def _raises(facts: FunctionFacts, node: ast.expr, picks: Mapping[ast.expr, Picked]) -> bool:
-    """May an operation raise for what is not picked, and must not see that?"""
-    return not by_rows(facts, node, picks, flat=all(is_line(facts, pick.mask) for pick in picks.values()))
-
-
 def _copied(facts: FunctionFacts, pick: Picked, *, fills: bool) -> bool:
     """Must what is picked from be copied: filled, or kept from what is written to it later?"""
     value = facts.value(pick.tensor)
@@ -316,8 +304,8 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         picks = picks_in(facts, above, mask)
         if isinstance(above, ast.Attribute) or one_by_one(facts, above, picks):
             continue
-        flat = is_line(facts, mask)
-        if not (by_rows(facts, above, picks, flat=flat, filled=True) and rows_alone(facts, above, picks)):
+        rows = by_rows(facts, above, picks, flat=is_line(facts, mask), filled=True)
+        if not (rows and rows_alone(facts, above, picks)):
             break
         body = above
     if body is None:
@@ -327,8 +315,10 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
     if blockers := speculate(facts, body).blockers:
         return refuse(NAME, blockers[0])
-    raises = _raises(facts, body, picks)
-    fills = leak(facts, body) != "never" and recorded(facts, facts.statement)
+    raises, fills = (
+        raises_elsewhere(facts, body, picks),
+        leak(facts, body) != "never" and recorded(facts, facts.statement),
+    )
     if fills and (singular := singular_at_one(facts, [body])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     numbers = [p for p in picks.values() if raises or (fills and _copied(facts, p, fills=fills))]
@@ -345,69 +335,3 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, body, whole)]
 
     return offer(NAME, "compute every row and pick then", facts, make, differences)
-
-
-# What is computed along the picked elements
-
-#: functions along a dimension, with what counts for nothing there
-_NOTHING = {"softmax": 'float("-inf")', "log_softmax": 'float("-inf")', "cumsum": "0", "cumprod": "1"}
-
-
-def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
-    """`x[m].softmax(0)`: of all elements, where those that are not picked count for nothing, and picked then."""
-    above = (n for n in facts.ancestors(facts.node) if isinstance(n, ast.Call))
-    call = next((n for n in above if (qualified(facts, n.func) or "").rpartition(".")[2] in _NOTHING), None)
-    if call is None or (body := _first(facts, call)) is None:
-        return None
-    mask, picks = found.mask, picks_in(facts, body, found.mask)
-    name = (qualified(facts, call.func) or "").rpartition(".")[2]
-    given = [*(a for a in call.args if a is not body), *(k.value for k in call.keywords if k.arg == "dim")]
-    plain = len(given) == 1 and len(call.args) + len(call.keywords) - (body in call.args) == 1
-    flat = all(missing_dimensions(facts, p) == 0 for p in picks.values())
-    if not plain or not picks or constant(given[0]) not in ((0, -1) if flat else (0,)):
-        return None
-    if not one_by_one(facts, body, picks):
-        return refuse(NAME, f"`{ast.unparse(body)}` is not computed from elements picked by one mask, one at a time")
-    if not repeatable(facts, mask, *(p.tensor for p in picks.values())):
-        return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
-    if blockers := speculate(facts, body).blockers:
-        return refuse(NAME, blockers[0])
-    fills = body not in picks and leak(facts, body) != "never" and recorded(facts, facts.statement)
-    if fills and (singular := singular_at_one(facts, [body])):
-        return refuse(NAME, f"`{singular}` has no derivative at 1")
-    if any(other_rank(facts, p.tensor, found.tensor) for p in picks.values()):
-        return refuse(NAME, f"`{ast.unparse(body)}` is of tensors of different numbers of dimensions")
-    differences = [_ALL, Difference("rounding", f"`{name}` may round differently, as more elements are added")]
-    of = facts.value(body)
-    if not isinstance(of, Tensor) or dtype_kind(of.dtype) not in ("float", "complex"):
-        differences.append(Difference("exception", f"`{name}` of whole numbers no longer raises, or raises otherwise"))
-        differences.append(Difference("dtype", f"`{name}` of no whole numbers at all is of floating ones"))
-    for pick in picks.values():
-        differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
-    if not flat and missing_dimensions(facts, found) is None:
-        differences.append(Difference("shape", f"`{ast.unparse(mask)}` is taken to have dimensions"))
-
-    def make() -> list[TextEdit]:
-        imports, code = Imports(facts), Code(facts.source)
-        where, line = imports.name("torch.where"), is_line(facts, mask)
-        texts: dict[ast.expr, str] = {n: code.operand(p.tensor) for n, p in picks.items()}
-        if fills:
-            texts = {n: f"{where}({aligned(facts, p)}, {code.argument(p.tensor)}, 1)" for n, p in picks.items()}
-        every = f"{where}({aligned(facts, found)}, {code.argument(body, texts)}, {_NOTHING[name]})"
-        shape = ""
-        if not line:  # the dimensions of the mask are one, as they are for what it picks
-            text = code.operand(mask)
-            every += ".flatten()" if flat else f".flatten(0, {text}.dim() - 1)"
-            shape = f".view_as({text if flat else code.argument(next(iter(picks.values())).tensor)})"
-        new = f"{code.text(call, {body: every})}{shape}[{code.argument(mask)}]"
-        return [*imports.edits(), replace_expression(facts.source, call, new)]
-
-    return offer(NAME, f"compute `{name}` of all elements and pick then", facts, make, differences)
-
-
-def _first(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
-    """The tensor that a function of torch works on."""
-    folder = (qualified(facts, call.func) or "").rpartition(".")[0]
-    if folder == "torch.Tensor" and isinstance(call.func, ast.Attribute):
-        return call.func.value
-    return call.args[0] if folder in ("torch", "torch.nn.functional") and call.args else None
