@@ -123,7 +123,8 @@ class Result:
         if callers != "varying":
             around = (_definition(info) for _, info in self._places.values() if info is not None)
             functions = {definition for definition in around if definition is not None}
-            return _with_callers(functions, tree) | _called(functions, tree)
+            found = _with_callers(functions, tree)
+            return found | _called(found, tree)
         return {n for n in statements(tree) if isinstance(n, Definition)} if tree is not None else set()
 
     def _session(self, recording: Recording) -> AnalysisSession:
@@ -146,24 +147,41 @@ def _with_callers(functions: set[Definition], tree: ast.AST | None) -> set[Defin
     """Functions, and those of a file that may call one of them, or one that does: what becomes of a result is up to
     them.
     """
-    found, names = {*functions}, {function.name for function in functions}
-    others = {n: _called_names(n) for n in statements(tree) if isinstance(n, Definition)} if tree is not None else {}
+    if tree is None:
+        return {*functions}
+    objects = _objects(tree)
+    found, names = {*functions}, {name for function in functions for name in objects.get(function, {function.name})}
+    others = {n: _called_names(n) for n in statements(tree) if isinstance(n, Definition)}
     while more := {function for function, called in others.items() if function not in found and called & names}:
         found |= more
-        names |= {function.name for function in more}
+        names |= {name for function in more for name in objects.get(function, {function.name})}
+    return found
+
+
+def _objects(tree: ast.AST) -> dict[Definition, set[str]]:
+    """For each method of a file that runs where its object is called, the names that such objects are given."""
+    methods = {
+        cls.name: [m for m in cls.body if isinstance(m, Definition) and m.name in ("forward", "__call__")]
+        for cls in statements(tree)
+        if isinstance(cls, ast.ClassDef)
+    }
+    found: dict[Definition, set[str]] = {}
+    for statement in statements(tree):
+        if isinstance(statement, ast.Assign):
+            made = {n.id for n in nodes_in(statement.value) if isinstance(n, ast.Name)} & methods.keys()
+            targets = {t.id if isinstance(t, ast.Name) else getattr(t, "attr", "") for t in statement.targets}
+            for method in (method for name in made for method in methods[name]):
+                found.setdefault(method, {method.name}).update(targets)
     return found
 
 
 def _called(functions: set[Definition], tree: ast.AST | None) -> set[Definition]:
-    """The functions of a file, methods aside, that some functions may call: what is given to them goes through them."""
-    names = {
-        n.func.id for f in functions for n in nodes_in(f) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-    }
-    return (
-        {n for n in tree.body if isinstance(n, Definition) and n.name in names}
-        if isinstance(tree, ast.Module)
-        else set()
-    )
+    """The functions and methods of a file that some functions may call: what is given to them, or kept in an object,
+    goes through them.
+    """
+    calls = [n.func for f in functions for n in nodes_in(f) if isinstance(n, ast.Call)]
+    names = {n.id if isinstance(n, ast.Name) else n.attr for n in calls if isinstance(n, (ast.Name, ast.Attribute))}
+    return {n for n in statements(tree) if isinstance(n, Definition) and n.name in names} if tree is not None else set()
 
 
 def _called_names(function: Definition) -> set[str]:

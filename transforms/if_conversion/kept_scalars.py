@@ -184,12 +184,8 @@ def written(
         default = f" if {asked} else {imports.name('torch.get_default_dtype')}()"
         return f"{text}.to({tensor}.dtype{'' if form.floating else default})"
 
-    outer: dict[ast.expr, str] = {}
-    for node in (*texts, *counterparts):
-        above = [a for a in facts.ancestors(node) if a in texts or a in counterparts]
-        if not above:
-            outer[node] = of(node)
-    return outer
+    changing = {n for root in (*texts, *counterparts) for n in nodes_in(root) if n is not root}
+    return {node: of(node) for node in (*texts, *counterparts) if node not in changing}
 
 
 def _is_compared_with_a_literal(facts: FunctionFacts, node: ast.expr) -> bool:

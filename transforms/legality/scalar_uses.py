@@ -21,10 +21,10 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.arithmetic import compares, counted_anew, handed_on, is_held, number_of
+from graphmend.transforms.legality.numbers.arithmetic import compares, number_of
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PROMOTES, UNORDERED, holds
+from graphmend.transforms.legality.numbers.calls.counting import Counting
 from graphmend.transforms.legality.numbers.calls.handed_out import fits
-from graphmend.transforms.legality.numbers.calls.read_elsewhere import ReadElsewhere
 from graphmend.transforms.legality.numbers.containers.lists import is_list, is_statement
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.said import is_only_text, said
@@ -39,7 +39,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(ReadElsewhere):
+class ScalarUses(Counting):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -61,8 +61,7 @@ class ScalarUses(ReadElsewhere):
         self._within = within
         self._dtype, self._may_say, self._restates = dtype, says or rewrites, restates
         self._seen: set[tuple[str, Hashable, ast.expr | None]] = set()
-        self._mixed, self._handed = False, list[frozenset[str]]()
-        self._added_to: dict[ast.AugAssign, Hashable] = {}
+        self._mixed = False
         self._anew = frozenset(nodes_in(converts) if converts is not None else ())
 
     @answers("numbers")
@@ -102,7 +101,7 @@ class ScalarUses(ReadElsewhere):
         self._returned(self.facts.function, self._dtype)
 
     def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> ScalarUses:
-        uses = ScalarUses(facts, dtype, rewrites=rewrites)
+        uses = ScalarUses(facts, dtype, rewrites=rewrites, restates=rewrites and self._restates)
         uses._is_elsewhere = self._is_elsewhere
         return uses
 
@@ -184,8 +183,8 @@ class ScalarUses(ReadElsewhere):
                 taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
                 self._hand(node, [taker])
                 self._target(taker, dtype, node)
-            case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Return):
-                self._returned(above, dtype, node)
+            case ast.Tuple(ctx=ast.Load()):
+                self._carry_in_tuple(node, parent, dtype)
             case ast.AugAssign():
                 self._added(parent, dtype)
             case ast.Return():
@@ -348,53 +347,3 @@ class ScalarUses(ReadElsewhere):
             joined(self.counterparts, found.forms)
             self.differences += found.differences
         return found is not None
-
-    def _added(self, node: ast.AugAssign, dtype: Hashable) -> None:
-        """`target += s`."""
-        target, value = node.target, self.facts.value(node.target)
-        name = target.id if isinstance(target, ast.Name) else None
-        if name is not None:
-            value = self.facts.before(node).get(name, value)
-        elif isinstance(target, ast.Subscript) and isinstance(of := self.facts.value(target.value), Tensor):
-            value = Tensor(of.origin, None, of.dtype)
-        if isinstance(value, Tensor) and not value.ndarray:
-            self._changes(value, dtype, type(node.op))
-        elif name is not None:
-            self._falls(node, dtype)
-            self._added_to[node] = found = self._combined(dtype, node.op, target, left=False, known=value)
-            self._name(name, found)
-        else:
-            raise NeedsPythonNumberError(f"`{shortened(node)}` counts in a Python number that outlives the region")
-
-    def _counts(self, node: ast.AugAssign, dtype: Hashable) -> None:
-        """`s += value`, in place once `s` is a tensor."""
-        self._falls(node, dtype)
-        value, kind = self.facts.value(node.value), dtype_kind(dtype)
-        if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
-            raise NeedsPythonNumberError(f"`{shortened(node)}` makes a tensor of a number")
-        whole = not isinstance(node.op, ast.Div) and number_of(self.facts, node.value) in ("bool", "int")
-        if kind in ("int", "bool") and not whole:
-            raise NeedsPythonNumberError(f"`{shortened(node)}` makes another number of a whole one")
-        if kind is None and not whole:
-            self.differences.append(Difference("exception", f"`{shortened(node)}` raises for a whole number"))
-        self._added_to[node] = self._combined(dtype, node.op, node.value, left=True)
-
-    def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
-        """A tensor that is given a name has one more: what is added to one of them is added to all."""
-        others = {t.id if isinstance(t, ast.Name) else "" for t in targets}
-        names = handed_on(self.facts, node)
-        if names or len(targets) > 1:
-            self._handed.append(frozenset(names | others))
-
-    def _check_names(self) -> None:
-        """What something else holds as well is counted anew, not in place."""
-        self._check_seen()
-        done: set[ast.AugAssign] = set()
-        while (node := next((n for n in self._added_to if n not in done), None)) is not None:
-            done, name = {*done, node}, node.target.id if isinstance(node.target, ast.Name) else ""
-            if node in self._anew or not (any(name in n for n in self._handed) or is_held(self.facts, name)):
-                continue
-            if not self._restates:
-                raise NeedsPythonNumberError(f"`{name}` is counted in, and something else holds it too")
-            self.counterparts[cast("ast.expr", node)] = counted_anew(self.facts, node)
-            self._name(name, self._added_to[node])

@@ -236,7 +236,6 @@ def handed_on(facts: FunctionFacts, node: ast.expr) -> set[str]:
 
 def counted_anew(facts: FunctionFacts, node: ast.AugAssign) -> Counterpart:
     """`s = s + value` for `s += value`."""
-    assert isinstance(node.target, ast.Name)
     literal = isinstance(node.value, ast.Constant)
     value = Code(facts.source).operand(node.value) if literal else "{value}"
     parts = (("target", node.target), *(() if literal else (("value", node.value),)))

@@ -13,14 +13,14 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.calls.handed_on import HandedOn
+from graphmend.transforms.legality.numbers.calls.carried import Carried, Path
 from graphmend.transforms.legality.numbers.calls.handed_out import (
     hands_out,
     is_added_to,
     is_filled,
     writes_number,
 )
-from graphmend.transforms.legality.numbers.calls.readers import reads_elsewhere
+from graphmend.transforms.legality.numbers.calls.readers import asked_elsewhere, reads_elsewhere
 from graphmend.transforms.legality.rows.counts import asks_length
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _CONVERSIONS = frozenset("builtins.float builtins.int builtins.bool".split()) | 
 }
 
 
-class ReadElsewhere(HandedOn):
+class ReadElsewhere(Carried):
     """Follows what outlives the function to its readers in sight. Who reads it in another file is not known, which is a
     difference that is named.
     """
@@ -72,6 +72,8 @@ class ReadElsewhere(HandedOn):
         call = self.facts.parent(node)
         if isinstance(call, ast.Call) and qualified(self.facts, call.func) in _CONVERSIONS:
             return True
+        if isinstance(call, (ast.Tuple, ast.Dict)) and isinstance(self.facts.parent(call), ast.Return):
+            return False  # who gets that is followed
         return writes_number(self.facts, node, dtype) or self._is_handed_out(
             node, dtype, itself=isinstance(call, ast.Call)
         )
@@ -83,6 +85,8 @@ class ReadElsewhere(HandedOn):
         places = hands_out(self.facts, node) if self._is_elsewhere else None
         if places is None:
             return False
+        if isinstance(self.facts.parent(node), ast.Return):
+            self._hands_back(dtype)
         says = f"`{shortened(self.facts.parent(node) or node)}` gets a 0-d tensor instead of a Python number"
         self.differences.append(Difference("type", says))
         for place in places:
@@ -121,10 +125,15 @@ class ReadElsewhere(HandedOn):
                 raise NeedsPythonNumberError(f"`{shortened(facts.parent(node) or node)}` needs Python numbers")
             self._asked_in(facts, node, dtype, is_number=inner and itself)
 
-    def _hands_back(self, *_: object) -> None:
-        function = self.facts.function.name
-        if is_added_to(self.facts, function):
-            raise NeedsPythonNumberError(f"what `{function}` gives is changed in place")
+    def _hands_back(self, dtype: Hashable, path: Path = ()) -> None:
+        """A reader gives the number, or what holds it, to its own calls."""
+        function = self.facts.function
+        if is_added_to(self.facts, function.name):
+            raise NeedsPythonNumberError(f"what `{function.name}` gives is changed in place")
+        for facts, node in asked_elsewhere(self.facts):
+            if node not in self._elsewhere and not isinstance(facts.value(node), Tensor):
+                self._elsewhere.add(node)
+                self._asked_in(facts, node, dtype, is_number=not path, path=path)
 
     def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
         if not self._is_handed_out(node, dtype):
@@ -142,14 +151,19 @@ class ReadElsewhere(HandedOn):
         made = self._is_elsewhere and self._fields(call.func) is not None
         return (made and self._is_handed_out(call, dtype)) or super()._is_in_record(call, node, dtype)
 
-    def _asked_in(self, facts: FunctionFacts, node: ast.expr, dtype: Hashable, *, is_number: bool) -> None:
+    def _asked_in(
+        self, facts: FunctionFacts, node: ast.expr, dtype: Hashable, *, is_number: bool, path: Path = ()
+    ) -> None:
         """Follows a number, or a container of it, in another function."""
         uses = self._in(facts, dtype, rewrites=False)
         uses.callers = self.callers | {self.facts.function}
+        uses.returns_holder = uses._hands_back
         uses.returns_to = uses._hands_back  # to whom is named, as for those that read the attribute itself
         uses._elsewhere, uses._is_elsewhere = self._elsewhere, True
         if is_number:
             uses.follow(node)
+        elif path:
+            uses._carry(node, path, dtype)
         else:
             uses._listed(node, dtype)
             uses._check_names()

@@ -39,6 +39,22 @@ def reads_elsewhere(facts: FunctionFacts, attribute: ast.Attribute) -> Iterator[
                 yield within, node
 
 
+def asked_elsewhere(facts: FunctionFacts) -> Iterator[tuple[FunctionFacts, ast.expr]]:
+    """Where other functions of the file call a function, or read it where it is a property."""
+    function, tree = facts.function, facts.source.tree
+    if facts.owner is not None and (parameters := [*function.args.posonlyargs, *function.args.args]):
+        method = ast.Attribute(ast.Name(parameters[0].arg, ast.Load()), function.name, ast.Load())
+        for within, read in reads_elsewhere(facts, method):
+            call = within.parent(read)
+            yield within, call if isinstance(call, ast.Call) and call.func is read else read
+        return
+    for other in nodes_in(tree) if tree is not None else ():
+        if isinstance(other, _DEFINITIONS) and other is not function:
+            called = [n for n in nodes_in(other) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+            named = [n for n in called if n.func.id == function.name]  # type: ignore[attr-defined]
+            yield from ((facts.within(other), node) for node in named)
+
+
 def _read_outside(tree: ast.AST, name: str) -> ast.expr | None:
     """What reads an attribute of that name as something else than a number, in a lambda or at the top of the file."""
     todo: list[ast.AST] = [tree]

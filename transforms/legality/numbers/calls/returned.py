@@ -5,21 +5,27 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.lattice.values import Scalar, Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.containers.records import Records
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
+from graphmend.transforms.legality.rows.modules import has_hooks
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: annotations that a 0-d tensor does not fit
 _NUMBERS = ("int", "float", "bool")
+#: methods that run where their object is called
+_CALLED = ("forward", "__call__")
+#: what calls the modules that it is given, or functions
+_CALLING = frozenset({"Sequential", "map", "filter", "reduce", "partial", "vmap", "grad", "checkpoint", "sorted"})
 _TRANSPARENT = ("builtins.staticmethod", "torch.no_grad", "torch.enable_grad", "torch.inference_mode")
 
 
@@ -30,9 +36,10 @@ class Returned(Records):
         super().__init__(facts, rewrites=rewrites)
         self.callers: frozenset[ast.AST] = frozenset()
         """The functions on the way from a `return`, this one included."""
-        self.returns_to: Callable[[Hashable, ast.expr | None], None] | None = None
-        """Follows what the function returns to the one call that is asked about, by its dtype and its place
-        in a tuple; to all calls otherwise."""
+        self.returns_to: Callable[[Hashable], None] | None = None
+        """Follows what the function returns to the one call that is asked about; to all calls otherwise."""
+        self.returns_holder: Callable[[Hashable, Any], None] | None = None
+        """The same of a container that holds it, with the way from there to the number."""
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
         self._elsewhere: set[ast.expr] = set()
@@ -67,21 +74,31 @@ class Returned(Records):
     def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> Returned:
         """Asks the same in another function."""
 
-    def _returned(self, statement: ast.stmt, dtype: Hashable, part: ast.expr | None = None) -> None:
-        """A number that a statement, or the function, returns, itself or as a part of a tuple."""
+    def _check_own(self, statement: ast.stmt) -> None:
+        """Does a statement return from the function itself, not from one in it?"""
         inner = (a for a in (statement, *self.facts.ancestors(statement)) if isinstance(a, (*_DEFINITIONS, ast.Lambda)))
         if next(inner, self.facts.function) is not self.facts.function:
             raise NeedsPythonNumberError(f"`{shortened(statement)}` needs a Python number")
+
+    def _returned(self, statement: ast.stmt, dtype: Hashable) -> None:
+        """A number that a statement, or the function, returns."""
+        self._check_own(statement)
         if self.returns_to is not None:
-            self.returns_to(dtype, part)
+            self.returns_to(dtype)
             return
-        calls = _calls(self.facts)
+        self._to_calls(dtype, lambda uses, call: uses.follow(call))
+        annotation = self.facts.function.returns
+        if isinstance(annotation, ast.Name) and annotation.id in _NUMBERS:
+            self.counterparts[annotation] = Counterpart(annotation, formula="torch.Tensor")
+
+    def _to_calls(self, dtype: Hashable, ask: Callable[[Returned, ast.expr], None]) -> None:
+        """Follows what the function returns to its calls; `ask` is given the uses there and the call."""
         around = self.callers | {self.facts.function}
-        for call in calls:
+        for call in _calls(self.facts):
             assert isinstance(call.node, ast.expr)
             if call.function in around:
                 raise NeedsPythonNumberError(f"`{self.facts.function.name}` calls itself")
-            uses = self._asked(call, self._taker(call, call.node, statement, part), dtype, around)
+            uses = self._asked(call, call.node, dtype, around, ask)
             self.computes |= uses.computes
             self.differences += uses.differences
             self.jumps += uses.jumps
@@ -89,45 +106,32 @@ class Returned(Records):
                 joined(self.counterparts, uses.counterparts)
         says = f"`{self.facts.function.name}` returns a 0-d tensor instead of a Python number, to every call of it"
         self.differences.append(Difference("type", says))
-        annotation = self.facts.function.returns
-        if isinstance(annotation, ast.Name) and annotation.id in _NUMBERS:
-            self.counterparts[annotation] = Counterpart(annotation, formula="torch.Tensor")
 
-    def _asked(self, call: FunctionFacts, node: ast.expr, dtype: Hashable, around: frozenset[ast.AST]) -> Returned:
-        """The uses of what a call returns; nothing is written there but annotations."""
+    def _asked(
+        self,
+        call: FunctionFacts,
+        node: ast.expr,
+        dtype: Hashable,
+        around: frozenset[ast.AST],
+        ask: Callable[[Returned, ast.expr], None],
+    ) -> Returned:
+        """The uses of what a call returns. They are written otherwise where they stand in the same file."""
         for rewrites in (False, True):
             uses = self._in(call, dtype, rewrites=rewrites)
             uses.callers = around
             try:
-                if isinstance(getattr(node, "ctx", None), ast.Store):
-                    uses._target(node, dtype)
-                else:
-                    uses.follow(node)
+                ask(uses, node)
             except NeedsPythonNumberError:
                 if rewrites:
                     raise
                 continue
-            written = next((n for n in (*uses.also, *uses.counterparts) if not _is_annotation(uses, n)), None)
+            own = call.source is self.facts.source and "torch" in self.facts.names.values()
+            others = uses.counterparts if not (own and self.rewrites) else ()
+            written = next((n for n in (*uses.also, *others) if not _is_annotation(uses, n)), None)
             if written is not None:
                 raise NeedsPythonNumberError(f"`{shortened(written)}` needs a Python number")
             return uses
         raise AssertionError("an attempt returns or raises")
-
-    def _taker(self, call: FunctionFacts, node: ast.expr, statement: ast.stmt, part: ast.expr | None) -> ast.expr:
-        """What a call gives the number to: itself, or a target of the tuple that it returns."""
-        if part is None:
-            return node
-        whole = statement.value if isinstance(statement, ast.Return) else None
-        assert isinstance(whole, ast.Tuple)
-        place = next(i for i, one in enumerate(whole.elts) if one is part)
-        match call.parent(node):
-            case ast.Assign(targets=[ast.Tuple(elts=targets)]) if len(targets) == len(whole.elts) and not any(
-                isinstance(one, ast.Starred) for one in (*targets, *whole.elts)
-            ):
-                return targets[place]
-            case ast.Subscript(slice=index, ctx=ast.Load()) as taken if constant(index) == place:
-                return taken
-        raise NeedsPythonNumberError(f"`{shortened(node)}` is taken apart otherwise")
 
 
 def _is_annotation(uses: Returned, node: ast.expr) -> bool:
@@ -145,11 +149,15 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     decorated = not all(_is_transparent(facts, decorator) for decorator in function.decorator_list)
     if decorated or isinstance(function, ast.AsyncFunctionDef) or _yields(function):
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to who is not known")
-    if function.name == "forward" or function.name.startswith("__"):
-        raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to torch")
     calls = {call.node: call for call in facts.calls() if isinstance(call.node, ast.Call)}
     if not calls or tree is None:
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number, and no call of it is in sight")
+    if function.name in _CALLED and facts.owner is not None:
+        if (other := _called_by_others(facts, facts.owner)) is not None:
+            raise NeedsPythonNumberError(f"`{shortened(other)}` may get a Python number from `{function.name}`")
+        return tuple(calls.values())
+    if function.name.startswith("__"):
+        raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to Python")
     traced = {(n.lineno, n.col_offset) for n, call in calls.items() if call.source.path == facts.source.path}
     called = {node.func for node in nodes_in(tree) if isinstance(node, ast.Call)}
     for node in nodes_in(tree):
@@ -166,6 +174,32 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
         ):
             raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
     return tuple(calls.values())
+
+
+def _called_by_others(facts: FunctionFacts, owner: ast.ClassDef) -> ast.AST | None:
+    """What may call an object of a class besides the calls in sight: a hook, a container that calls what it holds, a
+    class that derives from it.
+    """
+    tree = facts.source.tree
+    assert tree is not None
+    if has_hooks(tree):
+        return owner
+    for node in nodes_in(tree):
+        match node:
+            case ast.Call(func=function, args=args) if (qualified(facts, function) or "").rpartition(".")[
+                2
+            ] in _CALLING:
+                if any(_names(n, owner.name) for a in args for n in nodes_in(a) if isinstance(n, ast.expr)):
+                    return node
+            case ast.ClassDef(bases=bases) if any(_names(base, owner.name) for base in bases):
+                return node
+            case ast.Attribute(attr="forward" | "__call__"):
+                return node
+    return None
+
+
+def _last(facts: FunctionFacts, function: ast.expr) -> str:
+    return (qualified(facts, function) or "").rpartition(".")[2]
 
 
 def _is_transparent(facts: FunctionFacts, decorator: ast.expr) -> bool:

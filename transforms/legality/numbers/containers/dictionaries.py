@@ -35,6 +35,10 @@ class Dictionaries(Lists):
     _anew: frozenset[ast.AST] = frozenset()
     """What whoever asks writes as a new value."""
 
+    def is_followed(self, place: str) -> bool:
+        """Does a place hold the number, as far as was asked?"""
+        return any(text == place for text, _ in self._lists)
+
     def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
         """A dictionary display of which `node` is a value."""
         display = self.facts.parent(node)
@@ -54,7 +58,15 @@ class Dictionaries(Lists):
             ):
                 self._entry(ast.Subscript(of, key, ast.Store()), dtype)
             case _:
-                raise NeedsPythonNumberError(f"`{shortened(display)}` is to hold a Python number")
+                self._carry_in_dictionary(node, display, dtype)
+
+    @abstractmethod
+    def _carry_in_dictionary(self, node: ast.expr, whole: ast.Dict, dtype: Hashable) -> None:
+        """A dictionary that is handed on with the number in it."""
+
+    @abstractmethod
+    def _carry_under(self, node: ast.expr, key: ast.expr, dtype: Hashable) -> None:
+        """A name of a dictionary, which is handed on with the number in it."""
 
     def _of_comprehension(self, node: ast.DictComp, dtype: Hashable) -> None:
         """A dictionary of which each value is a tensor now."""
@@ -122,7 +134,7 @@ class Dictionaries(Lists):
             case ast.For(iter=keys) | ast.comprehension(iter=keys) if keys is node:
                 return
             case _:
-                raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+                self._carry_under(node, key, dtype)
 
     # Tables that are asked for a number
 
@@ -244,13 +256,18 @@ class Dictionaries(Lists):
             return
         self._lists.add((ast.unparse(target), dtype))
         for node in nodes_in(self.facts.function):
-            adds = isinstance(node, ast.AugAssign) and node not in self._anew
-            if adds and ast.unparse(node.target) == ast.unparse(target):  # type: ignore[attr-defined]
-                raise NeedsPythonNumberError(f"`{shortened(node)}` would change the tensor in place")
+            if not isinstance(node, ast.AugAssign) or node in self._anew:
+                continue
+            if ast.unparse(node.target) == ast.unparse(target):
+                self._anew_or_refused(node)
         for node in self._reads(target):
             if not isinstance(self.facts.value(node), Tensor):
                 self._follow(node, dtype)
         self._read_elsewhere(target, dtype)
+
+    @abstractmethod
+    def _anew_or_refused(self, node: ast.AugAssign) -> None:
+        """`self.total += value` of what is a tensor now: written as a new value, or refused."""
 
     @abstractmethod
     def _read_elsewhere(self, target: ast.expr, dtype: Hashable) -> None:

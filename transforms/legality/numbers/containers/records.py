@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
 
-from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import stores
-from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.names.replaced import is_lasting
-from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.containers.dictionaries import Dictionaries
 
 _NAMED_TUPLES = ("collections.namedtuple", "typing.NamedTuple", "dataclasses.dataclass")
 
 
 class Records(Dictionaries):
-    """Follows what is kept in a field of a record of the file, to the readers of that field in the function."""
+    """Knows the records of the file by their calls."""
 
-    def _is_in_record(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> bool:
-        """Does a call make a record that holds the number, and nothing but its fields is read?"""
+    def _place_in_record(self, call: ast.Call, node: ast.expr) -> tuple[str, tuple[str, ...]] | None:
+        """The field for which a call gives a value, and all fields, where it makes a record; None otherwise."""
         fields = self._fields(call.func)
         if fields is None or any(isinstance(a, ast.Starred) for a in call.args) or len(call.args) > len(fields):
-            return False
+            return None
         given = dict(zip(map(id, call.args), fields, strict=False)) | {id(k.value): k.arg for k in call.keywords}
         field = given.get(id(node))
-        if field not in fields:
-            return False
-        match parent := self.facts.parent(call):
-            case ast.Attribute():
-                self._field(parent, field, fields, dtype)
-            case ast.Assign(targets=[ast.Name(id=name)]) if stores(self.facts, name) == 1:
-                for use in nodes_in(self.facts.function):
-                    if isinstance(use, ast.Name) and use.id == name and isinstance(use.ctx, ast.Load):
-                        self._field(self.facts.parent(use), field, fields, dtype)
-            case _:
-                raise NeedsPythonNumberError(f"`{shortened(call)}` is handed on with a Python number in it")
-        return True
-
-    def _field(self, use: ast.AST | None, field: str, fields: Sequence[str], dtype: Hashable) -> None:
-        if not (isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load) and use.attr in fields):
-            raise NeedsPythonNumberError(f"`{shortened(use) if use is not None else field}` takes the whole record")
-        if use.attr == field and not isinstance(self.facts.value(use), Tensor):
-            self._follow(use, dtype)
+        return (field, fields) if field in fields and field is not None else None
 
     def _fields(self, cls: ast.expr) -> tuple[str, ...] | None:
         """The fields of a record class of the file that has nothing else."""
