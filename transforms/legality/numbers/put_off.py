@@ -27,6 +27,8 @@ _CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr",
 _CALCULATIONS = _CONVERSIONS | {
     f"builtins.{n}" for n in ("abs", "max", "min", "sum", "pow", "divmod", "len", "sorted", "list", "tuple", "format")
 }
+_CALCULATIONS |= {f"math.{n}" for n in ("ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log10", "sqrt")}
+_CALCULATIONS |= {"json.dumps"}
 _OPERATORS: dict[type[ast.operator] | type[ast.unaryop] | type[ast.cmpop], str] = {
     ast.Add: "add",
     ast.Sub: "sub",

@@ -10,8 +10,8 @@ After:
 
 Legal when:
     the call is one of those below: a clock whose time is only written, kept or returned, a progress bar around
-    something to loop over, a context that only watches or chooses between kernels for the same, a question whether a
-    logger would write.
+    something to loop over, which statements of their own move and write at most, a context that only watches or chooses
+    between kernels for the same, a question whether a logger would write.
 
 Differs in:
     the value means nothing while compiled, no progress is shown, the context is not entered there.
@@ -26,11 +26,12 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, stores
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
-from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import called, constant, qualified
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -70,6 +71,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     parent = facts.parent(call)
     code = Code(facts.source)
     imports = Imports(facts)
+    moves: list[ast.Expr] = []
     if isinstance(parent, ast.Expr):
         return None
     if folder == "time" and last.removesuffix("_ns") in _CLOCKS:
@@ -77,6 +79,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             return refuse(NAME, f"more is made of the time in `{ast.unparse(other).splitlines()[0]}`")
         stand_in, difference = ("0" if last.endswith("_ns") else "0.0"), "the clock stands still while compiled"
     elif last in ("tqdm", "trange", "track", "progress_bar") and call.args:
+        if (other := _asked_of_bar(facts, call, moves)) is not None:
+            return refuse(NAME, f"`{shortened(other)}` asks the progress bar for more than to loop over")
         stand_in, difference = code.operand(call.args[0]), "no progress is shown while compiled"
         if last == "trange":
             stand_in = f"range({', '.join(code.argument(a) for a in call.args)})"
@@ -98,11 +102,52 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         compiling = imports.name("torch.compiler.is_compiling")
         text = f"{stand_in} if {compiling}() else {code.text(call)}"
         bare = isinstance(parent, (ast.Assign, ast.For, ast.Return, ast.keyword))
-        return [*imports.edits(), replace_expression(facts.source, call, text if bare else f"({text})")]
+        head = f"if not {compiling}():\n    {HOLE.format(0)}\n"
+        left_out = [replace_statements(facts.source, [move], head, [move]) for move in moves]
+        return [*imports.edits(), replace_expression(facts.source, call, text if bare else f"({text})"), *left_out]
 
     silences = finding.code in ("GM202", "GM203", "GM204")
     kind: DifferenceKind = "output" if silences else "state"
     return offer(NAME, "use a stand-in while compiled", facts, make, [Difference(kind, difference)], silences=silences)
+
+
+def _asked_of_bar(facts: FunctionFacts, call: ast.Call, moves: list[ast.Expr]) -> ast.AST | None:
+    """What asks a progress bar for more than to be looped over, and to be moved or written by statements, which are
+    added to `moves`: while compiled there is none.
+    """
+    match parent := facts.parent(call):
+        case ast.For() | ast.comprehension() | ast.Call():
+            return None
+        case ast.Assign(targets=[ast.Name(id=name)]) if stores(facts, name) == 1:
+            pass
+        case _:
+            return parent
+    for node in nodes_in(facts.function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return node
+        if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+            continue
+        statement = next(above for above in facts.ancestors(node) if isinstance(above, ast.stmt))
+        match statement, facts.parent(node):
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=of)) as move), _ if (
+                of is node and replaceable(facts, [statement]) and not _binds(move)
+            ):
+                moves.append(statement)
+            case _, ast.For(iter=of) | ast.comprehension(iter=of) if of is node:
+                pass
+            case _, ast.Call(args=[of, *_]) as over if of is node and called(facts, over, *_LOOPED_OVER):
+                pass
+            case _:
+                return statement
+    return None
+
+
+def _binds(move: ast.Call) -> bool:
+    return any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in nodes_in(move))
+
+
+#: what loops over the things of a progress bar
+_LOOPED_OVER = ("builtins.enumerate", "builtins.zip", "builtins.iter")
 
 
 def _reaches(facts: FunctionFacts, source: ast.AST, called: frozenset[ast.AST] = frozenset()) -> ast.AST | None:
