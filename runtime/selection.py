@@ -107,6 +107,8 @@ def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
             and (any_strides or one.stride() == other.stride())
         )
     if isinstance(one, (tuple, list)):
+        if type(one) not in (tuple, list) and not hasattr(one, "_fields"):
+            return False  # such as `torch.return_types.max`, which is made otherwise
         agreeing = [_agree(a, b, mixed_grad, any_strides) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
     if type(one) is dict:
@@ -131,7 +133,8 @@ def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
     if isinstance(one, torch.Tensor):
         return one if one is other else torch.where(test, one, other)
     if isinstance(one, tuple):
-        return tuple([_where(test, a, b) for a, b in zip(one, other, strict=True)])
+        parts = [_where(test, a, b) for a, b in zip(one, other, strict=True)]
+        return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
     if isinstance(one, list):
         return [_where(test, a, b) for a, b in zip(one, other, strict=True)]
     if type(one) is dict:

@@ -36,6 +36,7 @@ from graphmend.transforms.rewrites.control_flow import (
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
 from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host, stores_on_host
+from graphmend.transforms.rewrites.inlining import body_of_call
 from graphmend.transforms.rewrites.loop_forms import (
     as_comprehension,
     as_loop,
@@ -131,6 +132,7 @@ _FORMS: tuple[Rewrite, ...] = (
     stop_flag.rewrite,
     number_first.rewrite,
     in_turn.rewrite,
+    body_of_call.rewrite,
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
@@ -212,6 +214,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             on_host.rewrite,
             torch_form.rewrite,
             computed_index.rewrite,
+            body_of_call.rewrite,
         ),
     ),
     (
@@ -231,13 +234,22 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             place_grids.rewrite,
             torch_form.rewrite,
             known_size.rewrite,
+            body_of_call.rewrite,
             stores_on_host.rewrite,
             *_SWITCHES,
         ),
     ),
     (
         "GM402",
-        (one_of_each.rewrite, *_MASKED, mask_alone.rewrite, either_picked.rewrite, known_size.rewrite, *_SWITCHES),
+        (
+            one_of_each.rewrite,
+            *_MASKED,
+            mask_alone.rewrite,
+            either_picked.rewrite,
+            known_size.rewrite,
+            body_of_call.rewrite,
+            *_SWITCHES,
+        ),
     ),
     (
         "GM403",
@@ -250,6 +262,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             tensor_argument.rewrite,
             tensor_box.rewrite,
             tensor_slice.rewrite,
+            body_of_call.rewrite,
             stores_on_host.rewrite,
         ),
     ),

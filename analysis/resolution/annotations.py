@@ -66,11 +66,20 @@ _JAXTYPING = {
 }  # fmt: skip
 
 
-def annotated(session: ProgramView, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
-    """The value that an annotation declares; UNKNOWN without one. `name` and `where` go into the evidence."""
+def annotated(
+    session: ProgramView,
+    module: ModuleInfo,
+    node: ast.expr | None,
+    name: str,
+    where: str,
+    within: frozenset[ClassInfo] = frozenset(),
+) -> Value:
+    """The value that an annotation declares; UNKNOWN without one. `name` and `where` go into the evidence. `within` are
+    the records whose fields are being read.
+    """
     if node is None:
         return UNKNOWN
-    reader = _Reader(session, module, name, where)
+    reader = _Reader(session, module, name, where, within)
     try:
         return reader.read(node)
     except RecursionError:
@@ -78,7 +87,10 @@ def annotated(session: ProgramView, module: ModuleInfo, node: ast.expr | None, n
 
 
 class _Reader:
-    def __init__(self, session: ProgramView, module: ModuleInfo, name: str, where: str) -> None:
+    def __init__(
+        self, session: ProgramView, module: ModuleInfo, name: str, where: str, within: frozenset[ClassInfo]
+    ) -> None:
+        self.within = within
         self.session = session
         self.module = module
         self.name = name
@@ -156,7 +168,9 @@ class _Reader:
         info = target.info
         if is_config_class(self.session, info):
             return STATIC
-        fields = record_fields(self.session, info)
+        if info in self.within:
+            return Instance(info)  # a tree of records, whose inner ones are as deep as it happens to be
+        fields = record_fields(self.session, info, self.within)
         if fields is not None:
             return record(self.session, info, fields)
         return Instance(info)
@@ -206,7 +220,9 @@ def record(session: ProgramView, info: ClassInfo, fields: Mapping[str, Value]) -
     return Record(info, fields, tuple(fields.values()) if is_tuple else None)
 
 
-def record_fields(session: ProgramView, info: ClassInfo) -> Mapping[Any, Value] | None:
+def record_fields(
+    session: ProgramView, info: ClassInfo, within: frozenset[ClassInfo] = frozenset()
+) -> Mapping[Any, Value] | None:
     """The fields of a dataclass or named tuple (mostly a model's output); None for any other class."""
     chain = mro(info, session)
     outside = outside_bases(session, info)
@@ -218,5 +234,7 @@ def record_fields(session: ProgramView, info: ClassInfo) -> Mapping[Any, Value] 
     fields: dict[Any, Value] = {}
     for cls in reversed(chain):
         for name, annotation in cls.annotations.items():
-            fields[name] = annotated(session, cls.module, annotation, f"{cls.name}.{name}", cls.qualname)
+            fields[name] = annotated(
+                session, cls.module, annotation, f"{cls.name}.{name}", cls.qualname, within | {info}
+            )
     return fields

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import UNKNOWN, Scalar, Static, Tensor, dtype_kind, options
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.analysis.tensors.numpy_calls import REDUCTIONS
 from graphmend.transforms.code.expression_text import Code, bracketed
@@ -101,7 +101,7 @@ def kept(facts: FunctionFacts, node: ast.expr, imports: Imports | None = None) -
             text, uses = _compared(facts, inner, found, node, rewrites=imports is not None)
         except NeedsPythonNumberError:
             return None
-        if uses.also:
+        if uses.also or uses.hands_over:  # what keeps the number must get a tensor of its own, without gradients
             return None
         result.replace[inner] = text
         result.differences += [*found.differences, *uses.differences]
@@ -237,8 +237,6 @@ def _with_item(facts: FunctionFacts, node: ast.expr) -> Tensor | None:
     """The tensor whose `item` is called: a Python number, which it may be as well for all that is known, has none."""
     found = [o for o in options(facts.value(node)) if not (isinstance(o, Static) and o.type in NUMBER_TYPES)]
     only = found[0] if len(found) == 1 else None
-    if only is UNKNOWN and isinstance(facts.node, ast.Call) and facts.parent(node) is facts.node.func:
-        return Tensor(None, None, None, None, likely=True)  # by its use, as the finding says
     return only if isinstance(only, Tensor) else None
 
 

@@ -51,7 +51,9 @@ def is_plain(function: Function, tree: ast.AST | None) -> bool:
 def is_the_one(function: Function, tree: ast.AST | None) -> bool:
     """Is a method of an object the only function of its name in a file, that nothing else is put in the place of?"""
     node, owner = function.info.node, function.bound
-    if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
+    if not isinstance(owner, (Instance, Record)) or tree is None:
+        return False
+    if not isinstance(node, ast.FunctionDef) or not node.args.args:
         return False
     own = any(name.startswith("__getattr") for cls in mro(owner.info) for name in cls.methods)
     return not own and is_only_one(node.name, tree) and any(n is node for n in nodes_in(tree))

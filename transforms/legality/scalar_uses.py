@@ -100,6 +100,10 @@ class ScalarUses(Counting):
         """Follows a number that the function returns to its calls."""
         self._returned(self.facts.function, self._dtype)
 
+    @property
+    def _may_be_number(self) -> bool:
+        return self._mixed
+
     def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> ScalarUses:
         uses = ScalarUses(facts, dtype, rewrites=rewrites, restates=rewrites and self._restates)
         uses._is_elsewhere = self._is_elsewhere
@@ -201,7 +205,8 @@ class ScalarUses(Counting):
             return
         if tensor_in(value) is not None:
             self.differences.append(PROMOTES)
-            if isinstance(self.facts.parent(parent), ast.Return):  # who gets it has to take a tensor already
+            back = isinstance(self.facts.parent(parent), ast.Return)
+            if back and self.returns_to is None:  # who gets it has to take a tensor already
                 says = f"`{shortened(parent)}` is a tensor also where `{shortened(other)}` is a Python number"
                 self.differences.append(Difference("type", says))
                 return
@@ -226,7 +231,7 @@ class ScalarUses(Counting):
             self.differences.append(UNORDERED)
 
     def _test(self, parent: ast.expr, dtype: Hashable) -> None:
-        if self._mixed and not self._is_elsewhere:
+        if (self._mixed or self.is_partial) and not self._is_elsewhere:
             raise NeedsPythonNumberError(
                 f"`{shortened(parent)}` would be a Python bool for some values and a tensor for others"
             )
@@ -302,7 +307,7 @@ class ScalarUses(Counting):
                     Difference("dtype", f"once compiled, `{last}` gives the wider type of whole and other numbers")
                 )
         if dtype_kind(dtype) not in ("int", "bool") and (call.args[0] is not node or len(call.args) > 2):
-            self.differences.append(Difference("rounding", f"once compiled, `{last}` of NaN and a number is NaN"))
+            self.differences.append(Difference("nan", f"once compiled, `{last}` of NaN and a number is NaN"))
 
     # Names and places
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, options
@@ -50,8 +51,19 @@ def of_module(
 
 
 def of_function(info: FunctionInfo, owner: ClassInfo | None, arguments: Arguments, depth: int = 0) -> Does:
-    """What calling a function does, or a method of a class."""
-    return _Body(info, owner, arguments, depth).does() if depth <= _DEEPEST else Does(Effect.UNKNOWN, info.name)
+    """What calling a function does, or a method of a class. What one does that calls itself is not known."""
+    running = _RUNNING.get()
+    if depth > _DEEPEST or (info, owner) in running:
+        return Does(Effect.UNKNOWN, info.name)
+    before = _RUNNING.set(running | {(info, owner)})
+    try:
+        return _Body(info, owner, arguments, depth).does()
+    finally:
+        _RUNNING.reset(before)
+
+
+_RUNNING: ContextVar[frozenset[tuple[FunctionInfo, ClassInfo | None]]] = ContextVar("_RUNNING", default=frozenset())
+"""The functions whose bodies are being looked at: one that calls itself twice would be looked at without end."""
 
 
 def _of_one(value: Value, tree: ast.AST, arguments: Arguments, depth: int, new: bool) -> Does:

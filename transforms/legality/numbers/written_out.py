@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from string import Formatter
@@ -92,11 +93,16 @@ class WrittenOut(Meetings):
         ):
             super()._torch(call, node, dtype, last, method=method)
 
+    @abstractmethod
+    def _needs_tensor(self, node: ast.expr) -> None:
+        """Refuses where a number may stay one that is written as a tensor."""
+
     def _like(self, call: ast.Call, node: ast.expr, tensor: ast.expr, differences: Iterable[Difference]) -> None:
         """A number that must have the dtype of a tensor."""
         if not self.rewrites or not repeatable(self.facts, tensor):
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         before = self.counterparts.get(node, Counterpart(node))
+        self._needs_tensor(node)
         self.counterparts[node] = replace(before, like=of_its_dtype(self.facts, tensor) or tensor, floating=True)
         self.differences += differences
 
@@ -139,6 +145,7 @@ class WrittenOut(Meetings):
         tensors = all(isinstance(v, Tensor) and not v.ndarray for v in map(self.facts.value, others))
         text = (form.of_tensors if tensors else "") or form.text
         text = text if is_float else form.of_any or text
+        self._needs_tensor(node)
         self.counterparts[call] = Counterpart(call, formula=text + _REDUCED[how], parts=parts)
         return True
 
@@ -170,6 +177,7 @@ class WrittenOut(Meetings):
             return False
         whole = found.whole or call
         parts = tuple((n, part) for n, part in (("input", tensor), *given.items()) if f"{{{n}}}" in found.text)
+        self._needs_tensor(node)
         self.counterparts[whole] = Counterpart(whole, formula=found.text, parts=parts)
         if found.target is not None:
             self.counterparts[found.target] = Counterpart(found.target, formula=ast.unparse(found.target.elts[0]))

@@ -84,6 +84,7 @@ class Carried(HandedOn):
         if (node, path) in self._carrying or asks_for_none(self.facts.parent(node)):
             return
         self._carrying.add((node, path))
+        self.hands_over = True
         (key, *rest) = path
         match parent := self.facts.parent(node):
             case ast.Attribute(attr=attr, ctx=ast.Load()) if self._is_key(key, attr, field=True):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, options
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import reaching
@@ -56,7 +58,11 @@ class HandedOn(Returned):
         uses = self._attempted(parameter.facts, call, dtype, ask)
         if (adds := _adds_in_place(parameter.facts, uses)) is not None:
             raise NeedsPythonNumberError(f"`{shortened(adds)}` in `{function.name}` may change the caller's tensor")
-        if left := [*uses.also, *(uses.counterparts if not _is_only_call(self.facts, function, call) else ())]:
+        self.hands_over = True
+        whole = _is_only_call(self.facts, function, call) and not (self.is_partial or self._may_be_number)
+        # `s = s + n` is the same for the numbers of other calls
+        forms = [form for form in uses.counterparts if not isinstance(form, ast.AugAssign)]
+        if left := [*uses.also, *(() if whole else forms)]:
             raise NeedsPythonNumberError(f"`{shortened(left[0])}` in `{function.name}` needs a Python number")
         joined(self.counterparts, uses.counterparts)
         self.computes |= uses.computes
@@ -67,16 +73,18 @@ class HandedOn(Returned):
         self, facts: FunctionFacts, call: ast.Call, dtype: Hashable, ask: Callable[[HandedOn], None]
     ) -> HandedOn:
         """The uses in a function, where it stays as it is, or else where it is written otherwise."""
+        known = {name: copy(seen) for name, seen in vars(self).items() if isinstance(seen, (list, set, dict))}
         for rewrites in (False, True):
             uses = self._in(facts, dtype, rewrites=rewrites)
-            uses.callers = self.callers | {self.facts.function}
-            uses.returns_to = lambda of: self._handed_back(call, of)
-            uses.returns_holder = lambda of, path: self._carry(call, path, of)
+            uses.callers, uses.is_partial = self.callers | {self.facts.function}, self.is_partial
+            uses.returns_to = partial(self._handed_back, uses, call)
+            uses.returns_holder = partial(self._holder_back, uses, call)
             try:
                 ask(uses)
             except NeedsPythonNumberError:
                 if rewrites or not self.rewrites:
                     raise
+                vars(self).update(known)  # what was found behind the call is found once more
                 continue
             return uses
         raise AssertionError("an attempt returns or raises")
@@ -85,9 +93,29 @@ class HandedOn(Returned):
     def _carry(self, node: ast.expr, path: Any, dtype: Hashable) -> None:
         """Follows a container that holds the number."""
 
-    def _handed_back(self, call: ast.Call, dtype: Hashable) -> None:
+    def _handed_back(self, within: HandedOn, call: ast.Call, dtype: Hashable) -> None:
         if not isinstance(self.facts.value(call), Tensor):  # what is computed with the number is a tensor as before
-            self._follow(call, dtype)
+            self._behind(within, dtype, lambda uses: uses._follow(call, dtype))
+
+    def _holder_back(self, within: HandedOn, call: ast.Call, dtype: Hashable, path: Any) -> None:
+        self._behind(within, dtype, lambda uses: uses._carry(call, path, dtype))
+
+    def _behind(self, within: HandedOn, dtype: Hashable, ask: Callable[[HandedOn], None]) -> None:
+        """Goes on behind a call of a function. What that may give besides is not written as a tensor's."""
+        if within._always_returned():
+            ask(self)
+            return
+        uses = self._in(self.facts, dtype, rewrites=False)
+        uses.callers, uses.is_partial = self.callers, True
+        uses.returns_to, uses.returns_holder = self.returns_to, self.returns_holder
+        ask(uses)
+        if left := [*uses.also, *uses.counterparts]:
+            raise NeedsPythonNumberError(f"`{shortened(left[0])}` may be of a Python number")
+        self.computes |= uses.computes
+        self.hands_over |= uses.hands_over
+        self.jumps += uses.jumps
+        self.asks += uses.asks
+        self.differences += uses.differences
 
 
 def _is_only_call(facts: FunctionFacts, function: ast.AST, call: ast.Call) -> bool:
@@ -142,8 +170,11 @@ def parameter_of(facts: FunctionFacts, call: ast.Call, node: ast.expr) -> Parame
     """The parameter that a call of a plain function, or of a method that is the only one of its name, gives `node` for;
     None where another function may be called, or what it is given for is not known.
     """
-    function = facts.value(call.func)
-    if not isinstance(function, Function) or function.info.module.source.path != facts.source.path:
+    found = [one for one in options(facts.value(call.func)) if isinstance(one, Function)]
+    if len({one.info for one in found}) != 1 or len(found) != len([*options(facts.value(call.func))]):
+        return None  # of an object in several states there is one method
+    function = found[0]
+    if function.info.module.source.path != facts.source.path:
         return None
     if not is_still_named(facts, call.func):
         return None

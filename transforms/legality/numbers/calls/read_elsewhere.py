@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
@@ -20,7 +21,7 @@ from graphmend.transforms.legality.numbers.calls.handed_out import (
     is_filled,
     writes_number,
 )
-from graphmend.transforms.legality.numbers.calls.readers import asked_elsewhere, reads_elsewhere
+from graphmend.transforms.legality.numbers.calls.readers import asked_elsewhere, is_called_otherwise, reads_elsewhere
 from graphmend.transforms.legality.rows.counts import asks_length
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class ReadElsewhere(Carried):
     def _hands_back(self, dtype: Hashable, path: Path = ()) -> None:
         """A reader gives the number, or what holds it, to its own calls."""
         function = self.facts.function
+        if is_called_otherwise(function):
+            raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to who is not known")
         if is_added_to(self.facts, function.name):
             raise NeedsPythonNumberError(f"what `{function.name}` gives is changed in place")
         for facts, node in asked_elsewhere(self.facts):
@@ -136,7 +139,9 @@ class ReadElsewhere(Carried):
                 self._asked_in(facts, node, dtype, is_number=not path, path=path)
 
     def _stored_in(self, node: ast.expr, dtype: Hashable) -> None:
-        if not self._is_handed_out(node, dtype):
+        whole = self.facts.parent(node)
+        back = whole is not None and isinstance(self.facts.parent(whole), ast.Return)  # who gets that is followed
+        if back or not self._is_handed_out(node, dtype):
             super()._stored_in(node, dtype)
 
     def _looked_up(self, node: ast.Name, key: ast.expr, dtype: Hashable) -> None:
@@ -155,21 +160,31 @@ class ReadElsewhere(Carried):
         self, facts: FunctionFacts, node: ast.expr, dtype: Hashable, *, is_number: bool, path: Path = ()
     ) -> None:
         """Follows a number, or a container of it, in another function."""
-        uses = self._in(facts, dtype, rewrites=False)
-        uses.callers = self.callers | {self.facts.function}
-        uses.returns_holder = uses._hands_back
-        uses.returns_to = uses._hands_back  # to whom is named, as for those that read the attribute itself
-        uses._elsewhere, uses._is_elsewhere = self._elsewhere, True
-        if is_number:
-            uses.follow(node)
-        elif path:
-            uses._carry(node, path, dtype)
-        else:
-            uses._listed(node, dtype)
-            uses._check_names()
-        if left := [*uses.also, *uses.counterparts]:
-            raise NeedsPythonNumberError(f"`{shortened(left[0])}` in `{facts.function.name}` needs a Python number")
-        self.differences += uses.differences
+        known = {name: copy(seen) for name, seen in vars(self).items() if isinstance(seen, (list, set, dict))}
+        for rewrites in (False, True):  # some take a tensor as they are, beside others that are written otherwise
+            uses = self._in(facts, dtype, rewrites=rewrites)
+            uses.callers = self.callers | {self.facts.function}
+            uses.returns_holder = uses._hands_back
+            uses.returns_to = uses._hands_back  # to whom is named, as for those that read the attribute itself
+            uses._elsewhere, uses._is_elsewhere = self._elsewhere, True
+            try:
+                if is_number:
+                    uses.follow(node)
+                elif path:
+                    uses._carry(node, path, dtype)
+                else:
+                    uses._listed(node, dtype)
+                    uses._check_names()
+                if left := [*uses.also, *uses.counterparts]:
+                    place = f"`{shortened(left[0])}` in `{facts.function.name}`"
+                    raise NeedsPythonNumberError(f"{place} needs a Python number")
+            except NeedsPythonNumberError:
+                if rewrites:
+                    raise
+                vars(self).update(known)
+                continue
+            self.differences += uses.differences
+            return
 
 
 def _depth(place: ast.expr) -> int:

@@ -39,6 +39,13 @@ def reads_elsewhere(facts: FunctionFacts, attribute: ast.Attribute) -> Iterator[
                 yield within, node
 
 
+def is_called_otherwise(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Is a function called by a decorator, as what `torch.compile` makes does, or where its module is?"""
+    plain = ("property", "staticmethod", "classmethod", "cached_property")
+    names = [getattr(d, "attr", None) or getattr(d, "id", "") for d in function.decorator_list]
+    return function.name in ("forward", "__call__") or not all(name in plain for name in names)
+
+
 def asked_elsewhere(facts: FunctionFacts) -> Iterator[tuple[FunctionFacts, ast.expr]]:
     """Where other functions of the file call a function, or read it where it is a property."""
     function, tree = facts.function, facts.source.tree

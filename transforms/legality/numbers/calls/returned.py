@@ -40,6 +40,10 @@ class Returned(Records):
         """Follows what the function returns to the one call that is asked about; to all calls otherwise."""
         self.returns_holder: Callable[[Hashable, Any], None] | None = None
         """The same of a container that holds it, with the way from there to the number."""
+        self.hands_over = False
+        """Does a function of the program, or a place that outlives the call, get the number?"""
+        self.is_partial = False
+        """May what a function returns be a Python number as well?"""
         self._passed: list[ast.expr] = []
         """What the number was followed through."""
         self._elsewhere: set[ast.expr] = set()
@@ -94,11 +98,12 @@ class Returned(Records):
     def _to_calls(self, dtype: Hashable, ask: Callable[[Returned, ast.expr], None]) -> None:
         """Follows what the function returns to its calls; `ask` is given the uses there and the call."""
         around = self.callers | {self.facts.function}
+        partial = self.is_partial or not self._always_returned()
         for call in _calls(self.facts):
             assert isinstance(call.node, ast.expr)
             if call.function in around:
                 raise NeedsPythonNumberError(f"`{self.facts.function.name}` calls itself")
-            uses = self._asked(call, call.node, dtype, around, ask)
+            uses = self._asked(call, call.node, dtype, around, ask, partial=partial)
             self.computes |= uses.computes
             self.differences += uses.differences
             self.jumps += uses.jumps
@@ -107,6 +112,25 @@ class Returned(Records):
         says = f"`{self.facts.function.name}` returns a 0-d tensor instead of a Python number, to every call of it"
         self.differences.append(Difference("type", says))
 
+    def _always_returned(self) -> bool:
+        """Does each call give the number: at the only `return`, where nothing else may stand instead?"""
+        inner = [n for n in nodes_in(self.facts.function) if isinstance(n, (*_DEFINITIONS, ast.Lambda))]
+        inside = {n for one in inner if one is not self.facts.function for n in nodes_in(one)}
+        returns = [n for n in nodes_in(self.facts.function) if isinstance(n, ast.Return) and n not in inside]
+        if len(returns) != 1 or returns[0].value is None or self._may_be_number:
+            return False
+        passed = {*self._passed}
+        followed = [n for n in nodes_in(returns[0].value) if isinstance(n, ast.expr) and n in passed]
+        choices = [n for n in nodes_in(returns[0].value) if isinstance(n, (ast.IfExp, ast.BoolOp))]
+        if any(n in nodes_in(choice) for choice in choices for n in followed):
+            return False
+        return not any(self._beside(n) for n in followed)
+
+    @property
+    @abstractmethod
+    def _may_be_number(self) -> bool:
+        """Is what was followed a Python number for some values, as `max(0.0, s)` is?"""
+
     def _asked(
         self,
         call: FunctionFacts,
@@ -114,18 +138,22 @@ class Returned(Records):
         dtype: Hashable,
         around: frozenset[ast.AST],
         ask: Callable[[Returned, ast.expr], None],
+        *,
+        partial: bool,
     ) -> Returned:
-        """The uses of what a call returns. They are written otherwise where they stand in the same file."""
+        """The uses of what a call returns. They are written otherwise where they stand in the same file, and always get
+        a tensor.
+        """
         for rewrites in (False, True):
             uses = self._in(call, dtype, rewrites=rewrites)
-            uses.callers = around
+            uses.callers, uses.is_partial = around, partial
             try:
                 ask(uses, node)
             except NeedsPythonNumberError:
                 if rewrites:
                     raise
                 continue
-            own = call.source is self.facts.source and "torch" in self.facts.names.values()
+            own = call.source is self.facts.source and "torch" in self.facts.names.values() and not partial
             others = uses.counterparts if not (own and self.rewrites) else ()
             written = next((n for n in (*uses.also, *others) if not _is_annotation(uses, n)), None)
             if written is not None:

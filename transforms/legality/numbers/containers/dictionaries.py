@@ -30,6 +30,8 @@ class Dictionaries(Lists):
     a difference: whoever reads it later finds a tensor.
     """
 
+    hands_over: bool
+    """Does a place that outlives the call get the number?"""
     _mixed: bool
     """May what is followed be a Python number as well?"""
     _anew: frozenset[ast.AST] = frozenset()
@@ -218,6 +220,7 @@ class Dictionaries(Lists):
 
     def _grown(self, of: ast.Attribute, dtype: Hashable) -> None:
         """A list in an attribute, to which a tensor is appended."""
+        self.hands_over = True
         self.differences.append(Difference("type", f"`{shortened(of)}` holds 0-d tensors instead of Python numbers"))
         for node in self._reads(of):
             if not isinstance(self.facts.parent(node), ast.Attribute):
@@ -246,6 +249,7 @@ class Dictionaries(Lists):
 
     def _outlives(self, target: ast.expr, dtype: Hashable) -> None:
         """A place that others read when the call is over, and the function itself."""
+        self.hands_over = True
         place = shortened(target)
         self.differences += [
             Difference("type", f"`{place}` holds a 0-d tensor instead of a Python number"),
