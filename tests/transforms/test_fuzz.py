@@ -46,7 +46,7 @@ def offered(source: Source) -> Iterator[tuple[Finding, Fix, tuple[TextEdit, ...]
 
 
 #: rewrites that change the calls of the function that a finding is in
-AT_CALLS = {"on_host"}
+AT_CALLS = {"on_host", "body_of_call"}
 
 
 @pytest.mark.many

@@ -13,10 +13,10 @@ After:
     return values.sum() / count
 
 Legal when:
-    the function is the one in sight whatever is called, has one end, and no names that mean something else where it is
-    called; arguments are given their names in their order, and what else the statement evaluates before the call only
-    computes. The function itself stays, for its other calls. Where a finding stands in it, all its calls in traced code
-    are written so.
+    the function is the one in sight whatever is called, only computes, has one end, and no names that mean something
+    else where it is called; arguments are given their names in their order, and what else the statement evaluates
+    before the call only computes. The function itself stays, for its other calls. Where a finding stands in it, all its
+    calls in traced code are written so.
 
 Differs in:
     nothing; a method is taken to be the one in sight. It is written for the mends of code that stands together, and
@@ -52,7 +52,12 @@ NAME = "body_of_call"
 _LONGEST, _MOST_CALLS = 12, 3
 _OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 #: what gives names that are no expressions, leaves early, or may not be evaluated
-_NOT_PLAIN = (*_OWN_NAMES, ast.Match, ast.Try, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)
+_NOT_PLAIN = (
+    *(*_OWN_NAMES, ast.Match, ast.Try, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom),
+    *(ast.Yield, ast.YieldFrom, ast.Await),
+)
+#: what means something else in another function
+_OF_ITS_PLACE = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec", "__class__"})
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.JoinedStr)
 
 
@@ -69,7 +74,7 @@ class Call(NamedTuple):
     definition: ast.FunctionDef
 
 
-@asks("effects", "order", "names")
+@asks()
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         calls = _of_argument(facts) or _of_function(facts)
@@ -149,8 +154,15 @@ def _check(call: Call) -> None:
         raise NotInlinedError(f"`{name}` does not end with what it gives")
     if any(isinstance(n, ast.Name) and n.id == name for n in nodes) or _in_texts(definition, nodes):
         raise NotInlinedError(f"`{name}` calls itself, or writes names into texts")
+    if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in nodes_in(call.node)):
+        raise NotInlinedError(f"an argument of `{name}` binds a name")
     own = {*locals_of(definition), *parameters(definition)}
     free = {n.id for n in nodes if isinstance(n, ast.Name)} - own
+    private = {
+        n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr.startswith("__") and n.attr[-2:] != "__"
+    }
+    if private or free & _OF_ITS_PLACE:
+        raise NotInlinedError(f"`{name}` says what means something else where it is called")
     if taken := free & {*locals_of(facts.function), *parameters(facts.function)}:
         raise NotInlinedError(f"`{min(taken)}` is another name where `{name}` is called")
     tree = facts.source.tree
@@ -160,10 +172,10 @@ def _check(call: Call) -> None:
         raise NotInlinedError(f"`{name}`, or who calls it, is defined inside a function")
     if not begins_line(facts.source, statement):
         raise NotInlinedError("the statement shares its line with another one")
+    if not only_computes(call.function.info):  # a record that is logged has the name of the function
+        raise NotInlinedError(f"`{name}` does more than compute")
     if statement_value(statement) is call.node:
         return
-    if not only_computes(call.function.info):
-        raise NotInlinedError(f"`{name}` does more than compute, and is called among other things")
     within = {*nodes_in(call.node), *facts.ancestors(call.node)}
     value = statement_value(statement)
     others = [n for n in nodes_in(value) if n not in within] if value is not None else []
@@ -221,11 +233,12 @@ class _Inlining:
         code, body = Code(facts.source), _body(definition)
         nodes = [n for statement in body for n in nodes_in(statement)]
         bound = stored(body)
+        own = {*locals_of(facts.function), *parameters(facts.function)}  # which what is called cannot bind anew
         self._lines: list[str] = []
         names: dict[str, str] = {}
         for name, argument in _arguments(call):
-            literal = isinstance(argument, ast.Constant)
-            if (isinstance(argument, ast.Name) or literal) and name not in bound:
+            plain = isinstance(argument, ast.Constant) or (isinstance(argument, ast.Name) and argument.id in own)
+            if plain and name not in bound:
                 names[name] = code.operand(argument)
             else:
                 taken.append(_unused(facts, name, taken))

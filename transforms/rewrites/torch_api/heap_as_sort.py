@@ -24,7 +24,6 @@ from graphmend.transforms.code.liveness import locals_of, writes
 from graphmend.transforms.code.qualified_names import called, constant, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 NAME = "heap_as_sort"
 
 
-@asks("effects", any_value=True)
+@asks(any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     around = (facts.node, *facts.ancestors(facts.node))
     names = ("heapq.nlargest", "heapq.nsmallest")
@@ -44,7 +43,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     asked = call.args[0] if len(call.args) == 2 else None
     count = constant(asked)
     known = isinstance(count, int) and count >= 1
-    counted = asked is not None and number_type(facts, asked) == "int" and repeatable(facts, asked)
+    counted = isinstance(asked, ast.Name) and number_type(facts, asked) == "int"
     if not (known or counted) or any(k.arg != "key" for k in call.keywords):
         return refuse(NAME, "how many are asked for is not known to be a whole number")
     tree = facts.source.tree

@@ -161,7 +161,8 @@ class ReadElsewhere(Carried):
     ) -> None:
         """Follows a number, or a container of it, in another function."""
         known = {name: copy(seen) for name, seen in vars(self).items() if isinstance(seen, (list, set, dict))}
-        for rewrites in (False, True):  # some take a tensor as they are, beside others that are written otherwise
+        attempts = (False, True) if self.rewrites else (False,)
+        for rewrites in attempts:  # some take a tensor as they are, beside others that are written otherwise
             uses = self._in(facts, dtype, rewrites=rewrites)
             uses.callers = self.callers | {self.facts.function}
             uses.returns_holder = uses._hands_back
@@ -179,7 +180,7 @@ class ReadElsewhere(Carried):
                     place = f"`{shortened(left[0])}` in `{facts.function.name}`"
                     raise NeedsPythonNumberError(f"{place} needs a Python number")
             except NeedsPythonNumberError:
-                if rewrites:
+                if rewrites is attempts[-1]:
                     raise
                 vars(self).update(known)
                 continue
