@@ -224,10 +224,13 @@ class Attempt:
     def reads_at(self, tx: Any) -> None:
         """A number is read."""
         self.meets(tx)
-        if self.traced is not tx.output:
-            self.traced = tx.output
-            self.reads.clear()
+        self._traces(tx.output)
         self.reads[_site(tx)] += 1
+
+    def _traces(self, output: Any) -> None:
+        if self.traced is not output:
+            self.traced = output
+            self.reads.clear()
 
     def meets(self, tx: Any) -> None:
         """What `tx` is at breaks the graph without us."""
@@ -270,8 +273,9 @@ class Attempt:
         """Was everything done as it would be without us? Then there is no use in tracing the frame again."""
         return not (self.sites or self.reads or self.used or self.tried)
 
-    def completes(self) -> None:
-        """A graph is whole. Raises `Anew` where it is one too many of a loop that is not compiled without us."""
+    def completes(self, output: Any) -> None:
+        """A graph of this trace is whole. Raises `Anew` where it is one too many of a loop that we alone compile."""
+        self._traces(output)  # what another trace read may be released since
         if self.plan.is_for_each_length(self.reads):
             self.plan.give_up(ANEW)
             raise Anew(ANEW)

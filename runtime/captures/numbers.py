@@ -159,7 +159,7 @@ def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
         if attempt is None:
             return original(self, graph, inputs)
         attempt.recovery = None
-        attempt.completes()
+        attempt.completes(self)
         bound = captured(graph)
         if bound:
             attempt.needs(raising(graph), _RAISES)
