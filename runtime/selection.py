@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -93,6 +94,18 @@ def _restore(
         tensor.copy_(before if where is None else torch.where(where, before, tensor))
 
 
+def _is_record(value: Any) -> bool:
+    """Whether a value is an object of a dataclass, which its fields make again."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, (type, dict)) or hasattr(value, "__post_init__"):
+        return False
+    given = [field.init for field in dataclasses.fields(value)]
+    return all(given)
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
 def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
     """Whether `torch.where` can stand for a choice between two values. Traced: everything here is known then."""
     if type(one) is not type(other):
@@ -111,6 +124,8 @@ def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
             return False  # such as `torch.return_types.max`, which is made otherwise
         agreeing = [_agree(a, b, mixed_grad, any_strides) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
+    if _is_record(one):
+        return _agree(_fields(one), _fields(other), mixed_grad, any_strides)
     if type(one) is dict:
         return list(one) == list(other) and _agree(list(one.values()), list(other.values()), mixed_grad, any_strides)
     return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
@@ -123,6 +138,8 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, (tuple, list)):
         same = [_same(a, b) for a, b in zip(one, other, strict=True)]
         return all(same)
+    if _is_record(one):
+        return False  # one of its own is made, as both sides do
     if type(one) is dict:
         return _same(list(one.values()), list(other.values()))
     return True
@@ -137,6 +154,8 @@ def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
         return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
     if isinstance(one, list):
         return [_where(test, a, b) for a, b in zip(one, other, strict=True)]
+    if _is_record(one):
+        return type(one)(**_where(test, _fields(one), _fields(other)))
     if type(one) is dict:
         return {key: _where(test, one[key], other[key]) for key in one}
     return one

@@ -16,6 +16,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     in_turn,
     last_leave,
     late_choice,
+    named_fields,
     on_a_copy,
     same_end,
     spelled_out,
@@ -132,6 +133,7 @@ _FORMS: tuple[Rewrite, ...] = (
     stop_flag.rewrite,
     number_first.rewrite,
     in_turn.rewrite,
+    named_fields.rewrite,
     body_of_call.rewrite,
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)

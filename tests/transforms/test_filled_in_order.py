@@ -178,4 +178,5 @@ def test_other_values_are_not(body: str) -> None:
     own = text(body).split("def case")[1]
     after = mend_text(text(body)).source.text.split("def case")[1]
     assert "masked_scatter_" not in after
-    assert own.count("if m.any()") == after.count("if m.any()")
+    # what a function does is decided on by itself
+    assert after.count("if m.any()") == ("more(" not in body) * own.count("if m.any()")

@@ -17,7 +17,7 @@ from graphmend.transforms.code.qualified_names import constant, makes_tensor, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import computes, runs_own_method
+from graphmend.transforms.legality.own_functions import computes, makes_record, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does, has_hooks
 from graphmend.transforms.legality.writes.in_place_flags import given, is_constructed_without
@@ -132,7 +132,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if is_layer(facts, node.func):
         return []
     name = qualified(facts, node.func)
-    if computes(facts, node) or _reads_entries(facts, node.func):
+    if computes(facts, node) or makes_record(facts, node) or _reads_entries(facts, node.func):
         return []
     if name is None:
         return [f"`{shortened(node.func)}` may have side effects"]

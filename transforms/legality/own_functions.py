@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, options
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
-from graphmend.analysis.program.entities import Function, Instance, Record
+from graphmend.analysis.program.entities import Class, Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, reads
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.names.replaced import is_lasting, is_written_as_data
+from graphmend.transforms.legality.objects.records import is_record
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.pure_bodies import only_computes, runs_through
 from graphmend.transforms.legality.outside.tables import is_bound_by_loops, is_of_a_table
@@ -104,6 +105,28 @@ def _holds_such(value: Value) -> bool:
         return False
     parts = value.items if value.items is not None else (value.of,)
     return all(part is not None and _is_computed_with(part) for part in parts)
+
+
+def makes_record(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Does a call make a record of a class of the program, anew or as one that is there with other fields, and nothing
+    else?"""
+    if qualified(facts, node.func) == "dataclasses.replace" and node.args:
+        value = facts.value(node.args[0])
+        return type(value) is Record and is_record(value.info)
+    made = facts.value(node.func)
+    return isinstance(made, Class) and is_record(made.info) and is_still_named(facts, node.func)
+
+
+def makes_object(facts: FunctionFacts, node: ast.expr | None) -> bool:
+    """Does an expression make an object, on its own or by a choice that was made before?"""
+    match node:
+        case ast.Lambda(body=body):
+            return makes_object(facts, body)
+        case ast.Call(args=[_, ast.Lambda() as one, ast.Lambda() as other]):
+            return makes_object(facts, one) and makes_object(facts, other)
+        case ast.Call():
+            return makes_record(facts, node)
+    return False
 
 
 def is_the_only_one(facts: FunctionFacts, node: ast.Call) -> bool:

@@ -17,6 +17,7 @@ from graphmend.transforms.fix import TextEdit
 from graphmend.transforms.style.folding import fold
 from graphmend.transforms.style.imports_in_order import in_order
 from graphmend.transforms.style.pieces import NotFoldedError
+from graphmend.transforms.style.read_in_place import without_names
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Assert, ast.Raise)
 
@@ -32,6 +33,7 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
     """
     if before == after:
         return after
+    after = without_names(Source(after, path), _changed(before, after))
     after = _without_idle(before, Source(after, path))
     text = in_order(Source(before, path), Source(after, path))
     source = Source(text, path)

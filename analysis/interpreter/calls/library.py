@@ -9,6 +9,7 @@ from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Container, Scalar, Static, Value
+from graphmend.analysis.program.entities import Record
 from graphmend.analysis.tensors.equations import einops_call
 from graphmend.analysis.tensors.operations import any_of
 
@@ -40,6 +41,8 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     """The value of a call of a callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
         return _partial(args, keywords)
+    if name == "dataclasses.replace" and args and isinstance(args[0], Record):
+        return args[0].with_parts(args[0].items, args[0].of, {**(args[0].fields or {}), **keywords})
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
     if w.session.torch.unknown_number(name.replace("random.Random.", "random.")):

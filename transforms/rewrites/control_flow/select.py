@@ -43,7 +43,7 @@ from graphmend.analysis.lattice.values import (
     options,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
@@ -52,11 +52,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.branch_statement import (
-    bound_first,
-    is_detached,
-    returns,
-)
+from graphmend.transforms.if_conversion.branch_statement import bound_first, is_detached, returns
 from graphmend.transforms.if_conversion.not_taken import double_where
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
@@ -85,6 +81,7 @@ from graphmend.transforms.legality.gradients.sides import (
 from graphmend.transforms.legality.in_place import laid_apart, laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
+from graphmend.transforms.legality.own_functions import makes_object
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -321,6 +318,8 @@ def _compared(
 ) -> Iterator[Difference]:
     values = one[1], other[1]
     for value, given in zip(values, (one, other), strict=True):
+        if isinstance(value, Record) and value.items is None and not makes_object(facts, given[0]):
+            raise NotAFunctionError(f"`{given[2]}` may be an object that something else has, too")
         if isinstance(value, (Instance, ExternalInstance, ExternalName, Function)) or (
             isinstance(value, Container) and value.kind == "modules"
         ):

@@ -13,10 +13,11 @@ After:
     return values.sum() / count
 
 Legal when:
-    the function is the one in sight whatever is called, only computes, has one end, and no names that mean something
-    else where it is called; arguments are given their names in their order, and what else the statement evaluates
-    before the call only computes. The function itself stays, for its other calls. Where a finding stands in it, all its
-    calls in traced code are written so.
+    the function is the one in sight whatever is called, calls nothing that may tell in which function it stands (as
+    what logs or warns does), has one end, and no names that mean something else where it is called; arguments are given
+    their names in their order, and what else the statement evaluates before the call only computes. The function itself
+    stays, for its other calls. Where a finding stands in it, all its calls in traced code are written so; of a branch,
+    the calls that are steps of its sides and do more than compute.
 
 Differs in:
     nothing; a method is taken to be the one in sight. It is written for the mends of code that stands together, and
@@ -33,13 +34,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import fresh, locals_of, parameters, stored, writes
 from graphmend.transforms.code.positions import begins_line
-from graphmend.transforms.code.text_edits import insert_before, replace_expression
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.branch_statement import branch
+from graphmend.transforms.if_conversion.value_tests import depends
+from graphmend.transforms.legality.effects import effects, is_layer
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.pure_bodies import only_computes
-from graphmend.transforms.legality.own_functions import is_still_named, is_the_one
+from graphmend.transforms.legality.own_functions import computes, is_still_named, is_the_one, makes_record
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import take_for_granted
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
@@ -74,20 +80,25 @@ class Call(NamedTuple):
     definition: ast.FunctionDef
 
 
-@asks()
+@asks("effects", "memory", "numbers", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    try:
-        calls = _of_argument(facts) or _of_function(facts)
-        if not calls:
-            return None
-        for call in calls:
-            _check(call)
-        if len({_statement(call) for call in calls}) < len(calls):
-            raise NotInlinedError(f"`{calls[0].definition.name}` is called twice in a statement")
-        taken: list[str] = []
-        texts = [_Inlining(call, taken) for call in calls]
-    except NotInlinedError as error:
-        return refuse(NAME, str(error))
+    refusal: Refusal | None = None
+    for find in (_of_argument, _of_sides, _of_function):
+        try:
+            if calls := find(facts):
+                return _written(facts, calls)
+        except NotInlinedError as error:
+            refusal = refusal or refuse(NAME, str(error))
+    return refusal
+
+
+def _written(facts: FunctionFacts, calls: list[Call]) -> Fix:
+    for call in calls:
+        _check(call)
+    if len({_statement(call) for call in calls}) < len(calls):
+        raise NotInlinedError(f"`{calls[0].definition.name}` is called twice in a statement")
+    taken: list[str] = []
+    texts = [_Inlining(call, taken) for call in calls]
 
     def make() -> list[TextEdit]:
         return [edit for each in texts for edit in each.edits()]
@@ -120,6 +131,19 @@ def _of_function(facts: FunctionFacts) -> list[Call]:
     return found
 
 
+def _of_sides(facts: FunctionFacts) -> list[Call]:
+    """The calls that are steps of the branch that the finding is about, and do more than compute."""
+    statement = branch(facts)
+    if statement is None or not depends(facts, statement.test):
+        return []
+    found: list[Call] = []
+    for step in (n for s in (*statement.body, *statement.orelse) for n in nodes_in(s) if isinstance(n, ast.stmt)):
+        node = statement_value(step)
+        if isinstance(node, ast.Call) and effects(facts, node) and (call := _called(facts, node)) is not None:
+            found.append(call)
+    return found
+
+
 def _called(facts: FunctionFacts, node: ast.Call) -> Call | None:
     """A call of a function, or of a method, of the file that is known for certain."""
     function = facts.value(node.func)
@@ -148,9 +172,11 @@ def _check(call: Call) -> None:
     statement = _statement(call)
     if len([n for n in nodes if isinstance(n, ast.stmt)]) > _LONGEST:
         raise NotInlinedError(f"`{name}` is long")
-    if any(isinstance(n, _NOT_PLAIN) for n in nodes) or sum(isinstance(n, ast.Return) for n in nodes) != 1:
+    ends = [n for n in nodes if isinstance(n, ast.Return)]
+    if any(isinstance(n, _NOT_PLAIN) for n in nodes) or len(ends) > 1 or (ends and ends[0] is not body[-1]):
         raise NotInlinedError(f"`{name}` has several ends, or names of its own inside")
-    if not isinstance(last := body[-1], ast.Return) or last.value is None:
+    gives = bool(ends) and ends[0].value is not None
+    if not gives and not (isinstance(statement, ast.Expr) and statement.value is call.node):
         raise NotInlinedError(f"`{name}` does not end with what it gives")
     if any(isinstance(n, ast.Name) and n.id == name for n in nodes) or _in_texts(definition, nodes):
         raise NotInlinedError(f"`{name}` calls itself, or writes names into texts")
@@ -172,8 +198,8 @@ def _check(call: Call) -> None:
         raise NotInlinedError(f"`{name}`, or who calls it, is defined inside a function")
     if not begins_line(facts.source, statement):
         raise NotInlinedError("the statement shares its line with another one")
-    if not only_computes(call.function.info):  # a record that is logged has the name of the function
-        raise NotInlinedError(f"`{name}` does more than compute")
+    if not only_computes(call.function.info) and (caller := _may_tell(facts.within(definition), nodes)) is not None:
+        raise NotInlinedError(f"`{shortened(caller)}` in `{name}` may tell which function runs")
     if statement_value(statement) is call.node:
         return
     within = {*nodes_in(call.node), *facts.ancestors(call.node)}
@@ -183,6 +209,17 @@ def _check(call: Call) -> None:
         raise NotInlinedError(f"what stands beside the call of `{name}` is evaluated before it")
     if not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
         raise NotInlinedError(f"what stands beside the call of `{name}` does more than compute")
+
+
+def _may_tell(facts: FunctionFacts, nodes: list[ast.AST]) -> ast.expr | None:
+    """What may look at the function that it stands in, such as what logs or warns: a record has its name."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
+            torchs = folder in (*known.FUNCTIONAL, "math") or (folder == "builtins" and last not in _OF_ITS_PLACE)
+            if not (torchs or is_layer(facts, node.func) or computes(facts, node) or makes_record(facts, node)):
+                return node.func
+    return None
 
 
 def statement_value(statement: ast.stmt) -> ast.expr | None:
@@ -248,17 +285,21 @@ class _Inlining:
             taken.append(_unused(facts, name, taken))
             names[name] = taken[-1]
         replace: dict[ast.expr, str] = {n: names[n.id] for n in nodes if isinstance(n, ast.Name) and n.id in names}
-        *steps, last = body
-        for step in steps:
+        last = body[-1] if isinstance(body[-1], ast.Return) else None
+        for step in body[: len(body) - (last is not None)]:
             indent = " " * facts.source.span(step).column
             self._lines.append(textwrap.dedent(indent + code.text(step, replace)) + "\n")
-        assert isinstance(last, ast.Return)
-        assert last.value is not None
+        self._result = ""
+        if last is None or last.value is None:
+            return
         whole = statement_value(_statement(call)) is call.node
         self._result = code.line(last.value, replace) if whole else code.operand(last.value, replace)
 
     def edits(self) -> Iterator[TextEdit]:
         source, statement = self._call.facts.source, _statement(self._call)
+        if not self._result:
+            yield replace_statements(source, [statement], "".join(self._lines) or "pass\n")
+            return
         if self._lines:
             yield insert_before(source, statement, "".join(self._lines))
         yield replace_expression(source, self._call.node, self._result)
