@@ -39,6 +39,7 @@ from graphmend.transforms.rewrites.exceptions import asked_before, with_default
 from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host, stores_on_host
 from graphmend.transforms.rewrites.inlining import body_of_call
 from graphmend.transforms.rewrites.loop_forms import (
+    as_break,
     as_comprehension,
     as_loop,
     filter_inside,
@@ -128,6 +129,7 @@ _FORMS: tuple[Rewrite, ...] = (
     kept_along.rewrite,
     filtered_extreme.rewrite,
     as_loop.rewrite,
+    as_break.rewrite,
     as_comprehension.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,

@@ -1,4 +1,5 @@
-"""Fields that had a name while a mend was made are read and stored where they are used, if only one statement is left.
+"""Fields and outer names that had a name while a mend was made are read and stored where they are used, if only one
+statement is left.
 
 Before:
     best = self.best
@@ -23,17 +24,18 @@ from graphmend.transforms.fix import TextEdit
 
 
 def without_names(source: Source, changed: Collection[int]) -> str:
-    """The text without names of which each is bound to a field, once to a value, and stored in the field again, in
+    """The text without names of which each is bound to a place, once to a value, and stored in the place again, in
     `changed` lines (from 1) and nowhere else.
     """
     if source.tree is None:
         return source.text
-    edits: list[TextEdit] = []
+    edits = set[TextEdit]()  # those of an inner function are the outer one's, too
     for function in (n for n in nodes_in(source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
         found = [one for one in _threes(function) if all(s.lineno in changed for s in one) and _apart(source, one)]
         inside = {n for one in found for s in one for n in nodes_in(s)}
         outside = {n.id for n in nodes_in(function) if isinstance(n, ast.Name) and n not in inside}
-        edits += [edit for one in found if _name(one) not in outside for edit in _joined(source, *one)]
+        outside |= {n for s in nodes_in(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+        edits |= {edit for one in found if _name(one) not in outside for edit in _joined(source, *one)}
     return apply(source.text, edits, source)
 
 
@@ -47,9 +49,9 @@ def _threes(function: ast.AST) -> Iterator[Three]:
         for first, second, third in zip(block, islice(block, 1, None), islice(block, 2, None), strict=False):
             match first, second, third:
                 case (
-                    ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as place),
+                    ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() | ast.Name() as place),
                     ast.Assign(targets=[ast.Name(id=again)]),
-                    ast.Assign(targets=[ast.Attribute() as stored], value=ast.Name(id=last)),
+                    ast.Assign(targets=[ast.Attribute() | ast.Name() as stored], value=ast.Name(id=last)),
                 ) if name == again == last and ast.unparse(place) == ast.unparse(stored):
                     yield first, second, third
 

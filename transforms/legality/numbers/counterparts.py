@@ -275,6 +275,13 @@ def _made(call: ast.Call, dtype: Hashable, found: list[Difference], suffix: str,
     return Result(dtype, tuple(found), Counterpart(call.args[0], suffix, "tensor", options), of_any=True)
 
 
+def unless_cast(above: ast.AST | None, result: Result) -> Result:
+    """The same where another number of the list has put the conversion behind the call already."""
+    form = result.form
+    stands = form is not None and isinstance(above, ast.Attribute) and form.suffix == f".{above.attr}()"
+    return replace(result, form=None) if stands and form is not None and not form.options else result
+
+
 def _like_receiver(call: ast.Call) -> str | None:
     """The conversion of what becomes of `x.new_tensor(...)` to the dtype and device of `x`."""
     of = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -53,10 +53,24 @@ class _Filtered(NamedTuple):
 
     loop: ast.For
     comprehension: ast.ListComp | ast.GeneratorExp
-    element: str
-    """The name in the comprehension of what the loop runs over."""
     held: ast.Assign | None = None
     """What binds the list to a name that the loop alone reads."""
+
+    @property
+    def element(self) -> str | None:
+        """The name in the comprehension of what the loop binds to a name; None where either is no name."""
+        elt, bound = self.comprehension.elt, writes(self.generator.target)
+        named = isinstance(elt, ast.Name) and isinstance(self.loop.target, ast.Name)
+        return elt.id if named and isinstance(elt, ast.Name) and elt.id in bound else None
+
+    @property
+    def is_unpacked(self) -> bool:
+        """Does the loop unpack tuples that have as many items as it binds names?"""
+        each = self.generator.iter
+        name = each.func.id if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) else ""
+        given = {"zip": len(each.args), "enumerate": 2}.get(name) if isinstance(each, ast.Call) else None
+        whole = isinstance(self.comprehension.elt, ast.Name) and isinstance(self.generator.target, ast.Name)
+        return whole and isinstance(self.loop.target, ast.Tuple) and len(self.loop.target.elts) == given
 
     @property
     def generator(self) -> ast.comprehension:
@@ -79,7 +93,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         code.operand(t, own) if several and isinstance(t, (ast.BoolOp, ast.IfExp)) else code.line(t, own) for t in tests
     ]
     target = code.text(found.generator.target, own)
-    lines = f"for {target} in {code.line(values)}:\n    if {' and '.join(texts)}:\n        {HOLE.format(0)}\n"
+    bound = f"{code.text(loop.target)} = {code.line(found.comprehension.elt, own)}\n" if found.element is None else ""
+    first, then = (f"    {bound}", "") if found.is_unpacked else ("", f"        {bound}" if bound else "")
+    asks_it = f"    if {' and '.join(texts)}:\n"
+    lines = f"for {target} in {code.line(values)}:\n{first}{asks_it}{then}        {HOLE.format(0)}\n"
     eager = isinstance(found.comprehension, ast.ListComp)
 
     def make() -> list[TextEdit]:
@@ -110,11 +127,10 @@ def _filtered(facts: FunctionFacts) -> _Filtered | None:
     else:
         return None
     match made:
-        case (
-            ast.ListComp(elt=ast.Name(id=element), generators=[generator])
-            | ast.GeneratorExp(elt=ast.Name(id=element), generators=[generator])
-        ) if not generator.is_async and isinstance(loop.target, ast.Name) and element in writes(generator.target):
-            return _Filtered(loop, made, element, held)
+        case ast.ListComp(generators=[generator]) | ast.GeneratorExp(generators=[generator]) if (
+            not generator.is_async and _binds_names(loop.target)
+        ):
+            return _Filtered(loop, made, held)
     return None
 
 
@@ -124,38 +140,40 @@ def _runs_over(loop: ast.For, name: str) -> bool:
 
 def _own_names(facts: FunctionFacts, found: _Filtered) -> dict[ast.expr, str]:
     """The loop's name for the elements, and others for names of the comprehension that the function uses elsewhere."""
-    assert isinstance(found.loop.target, ast.Name)
     inside = {*nodes_in(found.comprehension)} - {*nodes_in(found.generator.iter)}
     outside = (n for n in nodes_in(facts.function) if n not in inside)
     elsewhere = {n.id if isinstance(n, ast.Name) else n.arg for n in outside if isinstance(n, (ast.Name, ast.arg))}
     names = {name: fresh(facts, name) for name in writes(found.generator.target) if name in elsewhere}
-    names[found.element] = found.loop.target.id
+    if found.element is not None:
+        names[found.element] = ast.unparse(found.loop.target)
     return {n: names[n.id] for n in inside if isinstance(n, ast.Name) and n.id in names}
 
 
 def _why_not(facts: FunctionFacts, found: _Filtered) -> str | None:
     """Why tests cannot be asked one by one, between the iterations of a loop."""
     loop, tests, values = found.loop, found.generator.ifs, found.generator.iter
-    assert isinstance(loop.target, ast.Name)
-    name, own = loop.target.id, writes(found.generator.target)
+    own = writes(found.generator.target)
+    asked = tests if found.element is not None else [*tests, found.comprehension.elt]
     if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in nodes_in(s)):
         return "the loop is left early"
     if not replaceable(facts, [loop, *([found.held] if found.held is not None else [])]):
         return "the statement shares its line with another one"
-    if alive(facts, name, loop):
-        return f"`{name}` is read behind the loop"
-    if name in reads(values, *tests) - own or (name in own and name != found.element):
-        return f"`{name}` is something else in the filter"
-    done = [one for test in tests for one in effects_of_test(facts, test)]
+    bound = writes(loop.target)
+    for name in sorted(bound):
+        if alive(facts, name, loop):
+            return f"`{name}` is read behind the loop"
+        if name in reads(values, *asked) - own or (found.element is not None and name in own - {found.element}):
+            return f"`{name}` is something else in the filter"
+    done = [one for test in asked for one in effects_of_test(facts, test)]
     if done:
         return done[0]
-    if unknown := next((n for test in tests for n in nodes_in(test) if _is_unknown(facts, n)), None):
+    if unknown := next((n for test in asked for n in nodes_in(test) if _is_unknown(facts, n)), None):
         return f"`{shortened(unknown)}` may read what the loop changes"
-    read = (reads(values, *tests) - own) | reads(values) | {name}
+    read = (reads(values, *asked) - own) | reads(values) | (bound if found.element is not None else set())
     block, between = facts.body_of(loop), list[ast.stmt]()
     if found.held is not None:
         between = block[block.index(found.held) + 1 : block.index(loop)]
-    if stored([*between, *loop.body]) & read or any(writes(test) for test in tests):
+    if stored([*between, *loop.body]) & read or any(writes(test) for test in asked):
         return "the loop binds what its filter reads"
     for statement in (n for s in (*between, *loop.body) for n in nodes_in(s) if isinstance(n, ast.stmt)):
         if reason := _changes(facts, statement, read):

@@ -104,6 +104,16 @@ class Lists(AskedLists):
                 self._made(parent, node, dtype)
             case ast.List() | ast.Tuple() | ast.ListComp() if (maker := self._around(node)) is not None:
                 self._made(maker, maker.args[0], dtype)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[row]) if (
+                row is node and isinstance(node, ast.List) and is_statement(self.facts, parent) and self._grows(name)
+            ):
+                self._rows_of(name, dtype)
+            case ast.ListComp(elt=row) if (
+                row is node
+                and isinstance(above := self.facts.parent(parent), ast.Assign)
+                and isinstance(above.targets[0], ast.Name)
+            ):
+                self._rows_of(above.targets[0].id, dtype)
             case ast.For(target=ast.Name(id=name), iter=it) | ast.comprehension(target=ast.Name(id=name), iter=it) if (
                 it is node
             ):
@@ -140,6 +150,26 @@ class Lists(AskedLists):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    def _rows_of(self, name: str, dtype: Hashable) -> None:
+        """A list of lists of numbers that a name has for a tensor alone, which is made of all of them."""
+        if (name, dtype) in self._lists:
+            return
+        self._lists.add((name, dtype))
+        for node in nodes_in(self.facts.function):
+            if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+                continue
+            match parent := self.facts.parent(node):
+                case ast.Attribute(attr="append"):
+                    pass
+                case ast.Call(args=[first]) if first is node and called(self.facts, parent, "builtins.len"):
+                    pass
+                case ast.Call(args=[first]) if first is node and self._makes(parent) is not None:
+                    self._made(parent, node, dtype)
+                case _:
+                    raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs lists of Python numbers")
+        if name in parameters(self.facts.function) or not self._grows(name):
+            raise NeedsPythonNumberError(f"`{name}` may be something else than a list of this function")
 
     def _held_in(self, of: ast.expr, node: ast.expr, dtype: Hashable) -> None:
         """An element of a list becomes a tensor."""
@@ -192,7 +222,7 @@ class Lists(AskedLists):
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
         if (self._makes(call) or "") in counterparts.ARRAYS:
             self._all_of(numbers)
-        self._becomes(call, result)
+        self._becomes(call, counterparts.unless_cast(self.facts.parent(call), result))
         if self._kind_of(numbers, dtype) in ("int", "bool") and not isinstance(numbers, (ast.List, ast.Tuple)):
             self.differences += () if any(k.arg == "dtype" for k in call.keywords) else (_OF_NOTHING,)
 
@@ -205,8 +235,15 @@ class Lists(AskedLists):
             if isinstance(element, (ast.List, ast.Tuple, ast.ListComp)):
                 found.add(self._kind_of(element, dtype))
             else:
-                found.add(dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element))
+                kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element)
+                found.add(kind or self._kind_taken(element))
         return "float" if "float" in found else max(found, key=_KINDS.index) if found <= {*_KINDS} else None
+
+    def _kind_taken(self, element: ast.expr) -> str | None:
+        """The kind of a number that is taken out of a tensor of a known one."""
+        call = method(self.facts, element, "item")
+        value = self.facts.value(call.func.value) if call and isinstance(call.func, ast.Attribute) else None
+        return dtype_kind(value.dtype) if isinstance(value, Tensor) else None
 
     def _sorted(self, node: ast.expr, dtype: Hashable) -> None:
         """What becomes of a sorted list that is a tensor of one dimension now."""
