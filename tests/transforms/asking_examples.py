@@ -423,6 +423,59 @@ def case(x: Tensor, y: Tensor):
         fill(x, gone, y)
     return x
 """,
+    """
+from itertools import takewhile
+
+
+@torch.compile
+def case(x: Tensor):
+    total = torch.zeros(())
+    for v in takewhile(lambda one: one > 0, x):
+        total = total + v
+    return total
+""",
+    """
+def picked(x, m):
+    return x[m]
+
+
+def largest(loss, limit):
+    loss, _ = torch.sort(loss, descending=True)
+    if loss[2] > limit:
+        loss = loss[loss > limit]
+    else:
+        loss = loss[:2]
+    return loss
+
+
+@torch.compile
+def case(x: Tensor):
+    m = largest(x.flatten(), 0.5).mean()
+    return m + picked(x, x > 0.5).sum()
+""",
+    """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ready", torch.tensor(False))
+        self.register_buffer("loc", torch.zeros(()))
+
+    def initialize(self, x):
+        self.loc.copy_(-x.mean())
+
+    def forward(self, x):
+        if not self.ready:
+            self.initialize(x)
+        return x + self.loc
+
+
+norm = Norm()
+
+
+@torch.compile
+def case(x: Tensor):
+    return norm(x)
+""",
 )
 
 

@@ -80,7 +80,7 @@ class Call(NamedTuple):
     definition: ast.FunctionDef
 
 
-@asks("effects", "memory", "numbers", "names", any_value=True)
+@asks("effects", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     refusal: Refusal | None = None
     for find in (_of_argument, _of_sides, _of_function):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "as_break"
 
 
-@asks("order", "names", any_value=True)
+@asks("order", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not isinstance(loop, ast.For) or not called(facts, loop.iter, "itertools.takewhile"):
