@@ -37,7 +37,7 @@ from graphmend.transforms.rewrites.control_flow import (
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
 from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host, stores_on_host
-from graphmend.transforms.rewrites.inlining import body_of_call
+from graphmend.transforms.rewrites.inlining import body_of_call, body_of_generator
 from graphmend.transforms.rewrites.loop_forms import (
     as_break,
     as_comprehension,
@@ -136,6 +136,7 @@ _FORMS: tuple[Rewrite, ...] = (
     number_first.rewrite,
     in_turn.rewrite,
     named_fields.rewrite,
+    body_of_generator.rewrite,
     body_of_call.rewrite,
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)

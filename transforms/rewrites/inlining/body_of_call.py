@@ -27,63 +27,43 @@ Differs in:
 from __future__ import annotations
 
 import ast
-import builtins
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.expression_text import Code, shortened
-from graphmend.transforms.code.liveness import fresh, locals_of, parameters, stored, writes
-from graphmend.transforms.code.positions import begins_line
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.value_tests import depends
-from graphmend.transforms.legality.effects import effects, is_layer
-from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.outside.pure_bodies import only_computes
-from graphmend.transforms.legality.own_functions import computes, is_still_named, is_the_one, makes_record
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.questions import take_for_granted
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.inlining.calls import (
+    LONGEST,
+    NOT_PLAIN,
+    Call,
+    NotInlinedError,
+    body_of,
+    called,
+    calls_of,
+    check,
+)
+from graphmend.transforms.rewrites.inlining.named_body import named_body
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
 NAME = "body_of_call"
-_LONGEST, _MOST_CALLS = 12, 3
-_OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-#: what gives names that are no expressions, leaves early, or may not be evaluated
-_NOT_PLAIN = (
-    *(*_OWN_NAMES, ast.Match, ast.Try, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom),
-    *(ast.Yield, ast.YieldFrom, ast.Await),
-)
-#: what means something else in another function
-_OF_ITS_PLACE = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec", "__class__"})
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.JoinedStr)
-
-
-class NotInlinedError(Exception):
-    """A body cannot stand in the place of a call; the message is the sentence to refuse with."""
-
-
-class Call(NamedTuple):
-    """A call, with the facts where it stands and what is called."""
-
-    facts: FunctionFacts
-    node: ast.Call
-    function: Function
-    definition: ast.FunctionDef
 
 
 @asks("effects", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     refusal: Refusal | None = None
-    for find in (_of_argument, _of_sides, _of_function):
+    for find in (_of_argument, _of_sides, calls_of):
         try:
             if calls := find(facts):
                 return _written(facts, calls)
@@ -113,22 +93,9 @@ def _of_argument(facts: FunctionFacts) -> list[Call]:
     for above in facts.ancestors(facts.node):
         if isinstance(above, ast.stmt):
             break
-        if isinstance(above, ast.Call) and (found := _called(facts, above)) is not None:
+        if isinstance(above, ast.Call) and (found := called(facts, above)) is not None:
             return [found]
     return []
-
-
-def _of_function(facts: FunctionFacts) -> list[Call]:
-    """All calls in traced code of the function that the finding stands in."""
-    found: list[Call] = []
-    for caller in facts.calls():
-        call = _called(caller, caller.node) if isinstance(caller.node, ast.Call) else None
-        if call is None or call.definition is not facts.function or caller.source is not facts.source:
-            return []
-        found.append(call)
-    if len(found) > _MOST_CALLS:
-        raise NotInlinedError(f"`{facts.function.name}` is called at more places")
-    return found
 
 
 def _of_sides(facts: FunctionFacts) -> list[Call]:
@@ -139,67 +106,30 @@ def _of_sides(facts: FunctionFacts) -> list[Call]:
     found: list[Call] = []
     for step in (n for s in (*statement.body, *statement.orelse) for n in nodes_in(s) if isinstance(n, ast.stmt)):
         node = statement_value(step)
-        if isinstance(node, ast.Call) and effects(facts, node) and (call := _called(facts, node)) is not None:
+        if isinstance(node, ast.Call) and effects(facts, node) and (call := called(facts, node)) is not None:
             found.append(call)
     return found
-
-
-def _called(facts: FunctionFacts, node: ast.Call) -> Call | None:
-    """A call of a function, or of a method, of the file that is known for certain."""
-    function = facts.value(node.func)
-    if not isinstance(function, Function) or function.info.module.source.path != facts.source.path:
-        return None
-    definition = function.info.node
-    if not isinstance(definition, ast.FunctionDef) or definition is facts.function or definition.decorator_list:
-        return None
-    if not is_still_named(facts, node.func):
-        return None
-    if function.bound is not None:
-        plain = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
-        if not plain or not is_the_one(function, facts.source.tree):
-            return None
-        take_for_granted(f"`{ast.unparse(node.func)}` is taken to be the method in sight, overridden nowhere else")
-    elif not isinstance(node.func, ast.Name):
-        return None
-    return Call(facts, node, function, definition)
 
 
 def _check(call: Call) -> None:
     """May the body stand where the call stands?"""
     facts, definition = call.facts, call.definition
-    name, body = definition.name, _body(definition)
+    name, body = definition.name, body_of(definition)
     nodes = [n for statement in body for n in nodes_in(statement)]
     statement = _statement(call)
-    if len([n for n in nodes if isinstance(n, ast.stmt)]) > _LONGEST:
+    if len([n for n in nodes if isinstance(n, ast.stmt)]) > LONGEST:
         raise NotInlinedError(f"`{name}` is long")
     ends = [n for n in nodes if isinstance(n, ast.Return)]
-    if any(isinstance(n, _NOT_PLAIN) for n in nodes) or len(ends) > 1 or (ends and ends[0] is not body[-1]):
+    if (
+        any(isinstance(n, (*NOT_PLAIN, ast.Yield)) for n in nodes)
+        or len(ends) > 1
+        or (ends and ends[0] is not body[-1])
+    ):
         raise NotInlinedError(f"`{name}` has several ends, or names of its own inside")
     gives = bool(ends) and ends[0].value is not None
     if not gives and not (isinstance(statement, ast.Expr) and statement.value is call.node):
         raise NotInlinedError(f"`{name}` does not end with what it gives")
-    if any(isinstance(n, ast.Name) and n.id == name for n in nodes) or _in_texts(definition, nodes):
-        raise NotInlinedError(f"`{name}` calls itself, or writes names into texts")
-    if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in nodes_in(call.node)):
-        raise NotInlinedError(f"an argument of `{name}` binds a name")
-    own = {*locals_of(definition), *parameters(definition)}
-    free = {n.id for n in nodes if isinstance(n, ast.Name)} - own
-    private = {
-        n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr.startswith("__") and n.attr[-2:] != "__"
-    }
-    if private or free & _OF_ITS_PLACE:
-        raise NotInlinedError(f"`{name}` says what means something else where it is called")
-    if taken := free & {*locals_of(facts.function), *parameters(facts.function)}:
-        raise NotInlinedError(f"`{min(taken)}` is another name where `{name}` is called")
-    tree = facts.source.tree
-    assert tree is not None
-    outer: list[ast.Module | ast.ClassDef] = [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]
-    if not all(any(f in scope.body for scope in outer) for f in (facts.function, definition)):
-        raise NotInlinedError(f"`{name}`, or who calls it, is defined inside a function")
-    if not begins_line(facts.source, statement):
-        raise NotInlinedError("the statement shares its line with another one")
-    if not only_computes(call.function.info) and (caller := _may_tell(facts.within(definition), nodes)) is not None:
-        raise NotInlinedError(f"`{shortened(caller)}` in `{name}` may tell which function runs")
+    check(call, statement)
     if statement_value(statement) is call.node:
         return
     within = {*nodes_in(call.node), *facts.ancestors(call.node)}
@@ -209,17 +139,6 @@ def _check(call: Call) -> None:
         raise NotInlinedError(f"what stands beside the call of `{name}` is evaluated before it")
     if not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
         raise NotInlinedError(f"what stands beside the call of `{name}` does more than compute")
-
-
-def _may_tell(facts: FunctionFacts, nodes: list[ast.AST]) -> ast.expr | None:
-    """What may look at the function that it stands in, such as what logs or warns: a record has its name."""
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
-            torchs = folder in (*known.FUNCTIONAL, "math") or (folder == "builtins" and last not in _OF_ITS_PLACE)
-            if not (torchs or is_layer(facts, node.func) or computes(facts, node) or makes_record(facts, node)):
-                return node.func
-    return None
 
 
 def statement_value(statement: ast.stmt) -> ast.expr | None:
@@ -246,20 +165,6 @@ def _statement(call: Call) -> ast.stmt:
     raise NotInlinedError(f"the call of `{call.definition.name}` stands outside of functions")
 
 
-def _body(definition: ast.FunctionDef) -> list[ast.stmt]:
-    first = definition.body[0]
-    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(definition.body) > 1
-    return definition.body[1:] if docstring else definition.body
-
-
-def _in_texts(definition: ast.FunctionDef, nodes: list[ast.AST]) -> bool:
-    """Are names written into texts, or do texts span lines? Before Python 3.12 places in f-strings are not known."""
-    own = {*locals_of(definition), *parameters(definition)}
-    written = [n for text in nodes if isinstance(text, ast.JoinedStr) for n in nodes_in(text)]
-    spans = [n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.end_lineno != n.lineno]
-    return bool(spans) or any(isinstance(n, ast.Name) and n.id in own for n in written)
-
-
 class _Inlining:
     """The texts of one call: what stands in front of its statement, and in its place."""
 
@@ -267,24 +172,9 @@ class _Inlining:
         """`taken` are names that other calls need, to which those of this one are added."""
         self._call = call
         facts, definition = call.facts, call.definition
-        code, body = Code(facts.source), _body(definition)
-        nodes = [n for statement in body for n in nodes_in(statement)]
-        bound = stored(body)
-        own = {*locals_of(facts.function), *parameters(facts.function)}  # which what is called cannot bind anew
-        self._lines: list[str] = []
-        names: dict[str, str] = {}
-        for name, argument in _arguments(call):
-            plain = isinstance(argument, ast.Constant) or (isinstance(argument, ast.Name) and argument.id in own)
-            if plain and name not in bound:
-                names[name] = code.operand(argument)
-            else:
-                taken.append(_unused(facts, name, taken))
-                names[name] = taken[-1]
-                self._lines.append(f"{names[name]} = {code.line(argument)}\n")
-        for name in sorted(bound - names.keys()):
-            taken.append(_unused(facts, name, taken))
-            names[name] = taken[-1]
-        replace: dict[ast.expr, str] = {n: names[n.id] for n in nodes if isinstance(n, ast.Name) and n.id in names}
+        code, body = Code(facts.source), body_of(definition)
+        named = named_body(call, taken)
+        self._lines, replace = named.lines, named.replace
         last = body[-1] if isinstance(body[-1], ast.Return) else None
         for step in body[: len(body) - (last is not None)]:
             indent = " " * facts.source.span(step).column
@@ -303,38 +193,3 @@ class _Inlining:
         if self._lines:
             yield insert_before(source, statement, "".join(self._lines))
         yield replace_expression(source, self._call.node, self._result)
-
-
-def _unused(facts: FunctionFacts, name: str, taken: list[str]) -> str:
-    """A name as it is, where nothing in the function, the module or Python has it."""
-    tree = facts.source.tree
-    here = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name)} | {*parameters(facts.function), *taken}
-    outer = {*facts.names, *dir(builtins), *(writes(*tree.body) if tree is not None else ())}
-    return name if name not in here | outer else fresh(facts, name, taken)
-
-
-def _arguments(call: Call) -> list[tuple[str, ast.expr]]:
-    """The parameters with what they are given, in the order in which that is evaluated."""
-    node, arguments = call.node, call.definition.args
-    if arguments.vararg or arguments.kwarg or any(isinstance(a, ast.Starred) for a in node.args):
-        raise NotInlinedError(f"`{call.definition.name}` is given arguments otherwise")
-    plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    given: list[tuple[str, ast.expr]] = []
-    if call.function.bound is not None and isinstance(node.func, ast.Attribute):
-        given.append((plain.pop(0), node.func.value))
-    given += zip(plain, node.args, strict=False)
-    given += [(k.arg or "", k.value) for k in node.keywords]
-    defaults: dict[str, ast.expr | None] = dict(
-        zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=False)
-    )
-    defaults |= {a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
-    known = {name for name, _ in given}
-    for name in (*plain, *(a.arg for a in arguments.kwonlyargs)):
-        if name not in known:
-            default = defaults.get(name)
-            if not isinstance(default, ast.Constant):
-                raise NotInlinedError(f"`{name}` of `{call.definition.name}` has a default that is made once")
-            given.append((name, default))
-    if len({name for name, _ in given}) != len(given) or len(node.args) > len(plain):
-        raise NotInlinedError(f"`{call.definition.name}` is given arguments otherwise")
-    return given
