@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ def select(
     moving: Callable[[], Sequence[torch.nn.Module]] = tuple,
     unless: Callable[[], Sequence[object]] = tuple,
     any_strides: bool = False,
+    records: bool = False,
 ) -> T:
     """`then() if test else otherwise()`.
 
@@ -35,7 +37,8 @@ def select(
     is not taken had not drawn; backends that make code of their own draw for both. What they do to the running
     statistics of the modules that `moving` gives is taken back for the side that is not taken. Where something that
     `unless` gives is not None, such as a cache that they would change, the graph breaks as well. With `any_strides`
-    their strides may differ, and what is selected has its own.
+    their strides may differ, and what is selected has its own. With `records` both make an object of a dataclass with
+    the generated `__init__`, and so does the selection. Other objects are handed on where both give the same one.
     """
     if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
         permitted = not draws
@@ -53,7 +56,7 @@ def select(
             then_state = _state(holds, draws, statistics)
             _restore(first, None, draws, statistics)
             other = otherwise()
-            if _agree(one, other, mixed_grad, any_strides):
+            if _agree(one, other, mixed_grad, any_strides, records):
                 _restore(then_state, holds, draws, statistics)
                 if _same(one, other):
                     # read all the same: a graph does not draw a random number that nothing depends on
@@ -106,7 +109,15 @@ def _fields(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
-def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
+def _is_made_by_fields(value: Any) -> bool:
+    """Whether a tuple is plain, or a named one that its fields make again; not `torch.return_types.max`, say."""
+    if type(value) is tuple:
+        return True
+    cls = type(value)
+    return hasattr(value, "_fields") and (cls.__bases__[0] is tuple or "__new__" not in cls.__dict__)
+
+
+def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool, records: bool = False) -> bool:
     """Whether `torch.where` can stand for a choice between two values. Traced: everything here is known then."""
     if type(one) is not type(other):
         return False
@@ -119,45 +130,48 @@ def _agree(one: Any, other: Any, mixed_grad: bool, any_strides: bool) -> bool:
             and (mixed_grad or one.requires_grad == other.requires_grad)
             and (any_strides or one.stride() == other.stride())
         )
-    if isinstance(one, (tuple, list)):
-        if type(one) not in (tuple, list) and not hasattr(one, "_fields"):
-            return False  # such as `torch.return_types.max`, which is made otherwise
+    if isinstance(one, tuple):
+        agreeing = [_agree(a, b, mixed_grad, any_strides) for a, b in zip(one, other, strict=False)]
+        return _is_made_by_fields(one) and len(one) == len(other) and all(agreeing)
+    if one is None or one is other:
+        return True
+    if type(one) is list:
         agreeing = [_agree(a, b, mixed_grad, any_strides) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
-    if _is_record(one):
-        return _agree(_fields(one), _fields(other), mixed_grad, any_strides)
     if type(one) is dict:
         return list(one) == list(other) and _agree(list(one.values()), list(other.values()), mixed_grad, any_strides)
-    return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
+    if records and _is_record(one):
+        return _agree(_fields(one), _fields(other), mixed_grad, any_strides)
+    if isinstance(one, float) and one == 0:  # there are two of them
+        return other == 0 and math.copysign(1.0, one) == math.copysign(1.0, other)
+    return isinstance(one, (bool, int, float, str)) and one == other
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether there is nothing to select: both values hold the same tensors, or none."""
-    if isinstance(one, torch.Tensor):
-        return one is other
-    if isinstance(one, (tuple, list)):
+    """Whether there is nothing to select: both values hold the same objects, or no tensors."""
+    if isinstance(one, tuple):
         same = [_same(a, b) for a, b in zip(one, other, strict=True)]
         return all(same)
-    if _is_record(one):
-        return False  # one of its own is made, as both sides do
-    if type(one) is dict:
-        return _same(list(one.values()), list(other.values()))
+    if isinstance(one, (torch.Tensor, list, dict)) or _is_record(one):
+        return one is other
     return True
 
 
 def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
-    # Dynamo 2.13 does not trace `is` between two tuples: only tensors are compared by identity
-    if isinstance(one, torch.Tensor):
-        return one if one is other else torch.where(test, one, other)
+    # Dynamo 2.13 does not trace `is` between two tuples
     if isinstance(one, tuple):
         parts = [_where(test, a, b) for a, b in zip(one, other, strict=True)]
         return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
-    if isinstance(one, list):
+    if one is other:
+        return one
+    if isinstance(one, torch.Tensor):
+        return torch.where(test, one, other)
+    if type(one) is list:
         return [_where(test, a, b) for a, b in zip(one, other, strict=True)]
-    if _is_record(one):
-        return type(one)(**_where(test, _fields(one), _fields(other)))
     if type(one) is dict:
         return {key: _where(test, one[key], other[key]) for key in one}
+    if _is_record(one):
+        return type(one)(**_where(test, _fields(one), _fields(other)))
     return one
 
 

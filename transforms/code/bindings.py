@@ -13,6 +13,9 @@ from graphmend.transforms.code.liveness import locals_of, parameters, writes
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+HELD = "held_"
+"""What the names begin with that mends give to places for as long as they are made."""
+
 
 class Bound(NamedTuple):
     value: ast.expr | None

@@ -93,7 +93,14 @@ def _filled(node: ast.AST) -> str | None:
 def may_not_hold(statements: Sequence[ast.stmt]) -> Iterator[Difference]:
     """What differs where a side that is not taken stores items: the place may not be there."""
     for node in (n for s in statements for n in nodes_in(s)):
-        if isinstance(node, ast.stmt) and _filled(node):
+        match node:
+            case ast.Assign(targets=[ast.Tuple()], value=value):
+                raises = not isinstance(value, ast.Tuple)
+            case ast.stmt():
+                raises = _filled(node) is not None
+            case _:
+                raises = False
+        if raises:
             yield Difference("exception", f"while compiled, `{shortened(node)}` may raise where it did not run")
 
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import NONE, Container, Static, Tensor, dtype_kind, options
-from graphmend.analysis.program.entities import class_of
-from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.places.guarded import is_guarded
 from graphmend.transforms.if_conversion.places.held import held
 from graphmend.transforms.if_conversion.places.read_again import may_read
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -147,7 +146,7 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     text = block.place(target)
     block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
-        if _has_a_setter(block, target):
+        if is_guarded(block, target):
             raise NotSelectableError(f"code of the class runs where `{text}` is bound")
         return Change(text, root, choice, "store", before=held(block, target))
     if is_entry(block.facts, target):
@@ -229,7 +228,7 @@ def added(
     """`x += v`, `self.total *= v`, `d["key"] /= v`, `y[0] -= v`, of a tensor: it is changed in place."""
     root = _root(target)
     operation = IN_PLACE.get(type(statement.op))
-    if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
+    if root is None or operation is None or (isinstance(target, ast.Attribute) and is_guarded(block, target)):
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
     if isinstance(target, ast.Subscript) and is_entry(block.facts, target) and held(block, target) is None:
         raise NotSelectableError(f"`{shortened(target)}` is not known to be there before the branch")
@@ -248,13 +247,6 @@ def added(
         change = store_of(block, target, choice)
         return replace(change, differences=tuple(dict.fromkeys([*differences, *change.differences])))
     return Change(place, root, choice, "copy", differences=differences)
-
-
-def _has_a_setter(block: Converting, target: ast.Attribute) -> bool:
-    """Does code of the class run where an attribute is bound?"""
-    cls = class_of(block.facts.value(target.value))
-    bases = [] if cls is None else mro(cls)
-    return any({target.attr, "__setattr__"} & {*base.methods} for base in bases)
 
 
 def _sign(block: Converting, target: ast.expr, statement: ast.AugAssign) -> str:

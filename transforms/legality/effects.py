@@ -60,7 +60,7 @@ def effects(facts: FunctionFacts, *nodes: ast.AST, hooks: bool = True, apart: Se
                 if hooks and has_hooks(facts.source.tree) and is_layer(facts, node.func):
                     found.append(f"hooks of `{shortened(node.func)}` may have side effects")
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                if _runs_code(facts, node):
+                if runs_code(facts, node):
                     found.append(f"`{shortened(node)}` is a property, which may have side effects")
             elif runs_own_method(facts, node):
                 found.append(f"`{shortened(node)}` calls a method of a class, which may have side effects")
@@ -209,7 +209,7 @@ def _may_be_iterator(value: Value, node: ast.expr) -> bool:
     )
 
 
-def _runs_code(facts: FunctionFacts, node: ast.Attribute) -> bool:
+def runs_code(facts: FunctionFacts, node: ast.Attribute) -> bool:
     """Does reading an attribute run code of a class in reach that is more than a plain expression?"""
     for value in options(facts.value(node.value)):
         if isinstance(value, (Instance, Record)):

@@ -33,7 +33,7 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
     """
     if before == after:
         return after
-    after = without_names(Source(after, path), _changed(before, after))
+    after = without_names(before, Source(after, path), _changed(before, after))
     after = _without_idle(before, Source(after, path))
     text = in_order(Source(before, path), Source(after, path))
     source = Source(text, path)
@@ -57,10 +57,13 @@ def _without_idle(before: str, source: Source) -> str:
     if source.tree is None:
         return source.text
     changed = _changed(before, source.text)
+    old = Source(before, source.path).tree
+    own = {ast.unparse(node) for node in nodes_in(old) if _is_idle(node)} if old is not None else set()
     blocks = (b for node in nodes_in(source.tree) for _, b in ast.iter_fields(node) if isinstance(b, list))
     edits = []
     for block in blocks:
-        idle = [s for s in block if _is_idle(s) and s.lineno in changed and _has_its_line(source, s)]
+        new = [s for s in block if _is_idle(s) and ast.unparse(s) not in own]
+        idle = [s for s in new if s.lineno in changed and _has_its_line(source, s)]
         edits += [TextEdit(Span(s.lineno, 0, s.lineno + 1, 0), "") for s in idle if len(idle) < len(block)]
     return apply(source.text, edits, source)
 

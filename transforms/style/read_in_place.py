@@ -2,9 +2,9 @@
 statement is left.
 
 Before:
-    best = self.best
-    best = torch.where(loss < best, loss, best)
-    self.best = best
+    held_best = self.best
+    held_best = torch.where(loss < held_best, loss, held_best)
+    self.best = held_best
 
 After:
     self.best = torch.where(loss < self.best, loss, self.best)
@@ -19,23 +19,24 @@ from itertools import islice
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import HELD
 from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import TextEdit
 
 
-def without_names(source: Source, changed: Collection[int]) -> str:
-    """The text without names of which each is bound to a place, once to a value, and stored in the place again, in
-    `changed` lines (from 1) and nowhere else.
+def without_names(before: str, source: Source, changed: Collection[int]) -> str:
+    """The text without such names that `before` does not have, of which each is bound to a place, once to a value, and
+    stored in the place again, in `changed` lines (from 1) and nowhere else.
     """
-    if source.tree is None:
+    if source.tree is None or HELD not in source.text:
         return source.text
     edits = set[TextEdit]()  # those of an inner function are the outer one's, too
     for function in (n for n in nodes_in(source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))):
         found = [one for one in _threes(function) if all(s.lineno in changed for s in one) and _apart(source, one)]
         inside = {n for one in found for s in one for n in nodes_in(s)}
         outside = {n.id for n in nodes_in(function) if isinstance(n, ast.Name) and n not in inside}
-        outside |= {n for s in nodes_in(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-        edits |= {edit for one in found if _name(one) not in outside for edit in _joined(source, *one)}
+        new = [one for one in found if _is_held(*one) and _name(one) not in outside and _name(one) not in before]
+        edits |= {edit for one in new for edit in _joined(source, *one)}
     return apply(source.text, edits, source)
 
 
@@ -60,6 +61,14 @@ def _name(one: Three) -> str:
     target = one[0].targets[0]
     assert isinstance(target, ast.Name)
     return target.id
+
+
+def _is_held(first: ast.Assign, second: ast.Assign, third: ast.Assign) -> bool:
+    """Is the name one that a mend gave to the place, and its value computed without binding any?"""
+    place = first.value.attr if isinstance(first.value, ast.Attribute) else ast.unparse(first.value)
+    binds = (ast.NamedExpr, ast.comprehension)
+    held = _name((first, second, third)).rstrip("0123456789").rstrip("_") == f"{HELD}{place}".rstrip("0123456789_")
+    return held and not any(isinstance(n, binds) for n in nodes_in(second.value))
 
 
 def _apart(source: Source, one: Three) -> bool:

@@ -40,7 +40,11 @@ def main() -> int:
         print(f"{program.text}\n\n# inputs = {program.inputs}")
         return 0
     if options.given:
-        wrong = [w for v in judged_one_by_one(programs(options.given), options.offers) for w in v.wrong]
+        wrong = [
+            w
+            for v in judged_one_by_one(programs(options.given), options.offers, options.compile_every)
+            for w in v.wrong
+        ]
         print("\n".join(told(w) for w in wrong))
         return 1 if wrong else 0
     plan = Plan(

@@ -122,10 +122,13 @@ def _one(work: tuple[Plan, int]) -> Verdict:
     return safely_judged(program, compiled, plan.offers)
 
 
-def judged_one_by_one(programs: Iterable[Program], offers: int) -> list[Verdict]:
-    """The verdicts on programs, in this process."""
+def judged_one_by_one(programs: Iterable[Program], offers: int, compile_every: int = 0) -> list[Verdict]:
+    """The verdicts on programs, in this process; each `compile_every`th is compiled as well."""
     warm(compiling=True)  # torch's loops are compiled in plain Python, too (2.13)
-    return [safely_judged(program, compiled=False, offers=offers) for program in programs]
+    return [
+        safely_judged(program, compiled=compile_every > 0 and number % compile_every == 0, offers=offers)
+        for number, program in enumerate(programs)
+    ]
 
 
 def safely_judged(program: Program, compiled: bool, offers: int) -> Verdict:

@@ -11,6 +11,7 @@ from graphmend.transforms.fix import Fix, Refusal, Unmendable
 from graphmend.transforms.mend import OneFile, mend, mend_all
 from graphmend.transforms.offers import Applied
 from graphmend.transforms.rounds import Run
+from graphmend.transforms.style.finish import finished
 
 
 def _source() -> Any:
@@ -56,15 +57,15 @@ def every(text: str) -> Mends:
     places = run.state.places("program.py")
     singles = [single for place in places for single in _singles(text, place.answers)]
     run.to_the_end(unsafe=False)
-    safe = _reached(run.state.sources["program.py"].text, run.applied)
+    safe = _reached(text, run.state.sources["program.py"].text, run.applied)
     run.to_the_end(unsafe=True)
-    return Mends(safe, _reached(run.state.sources["program.py"].text, run.applied), singles)
+    return Mends(safe, _reached(text, run.state.sources["program.py"].text, run.applied), singles)
 
 
 def mended(text: str, *, unsafe: bool) -> Text:
     """All mends that are permitted, as `check --fix` makes them."""
     result = mend_all(Source(text, "program.py"), unsafe=unsafe)
-    return _reached(result.source.text, result.applied)
+    return _reached(text, result.source.text, result.applied)
 
 
 def offered(text: str) -> list[Text]:
@@ -73,7 +74,9 @@ def offered(text: str) -> list[Text]:
     return [single for finding in result.findings for single in _singles(text, mend(finding, result.facts(finding)))]
 
 
-def _reached(text: str, applied: Iterable[Applied]) -> Text:
+def _reached(before: str, after: str, applied: Iterable[Applied]) -> Text:
+    """A mended text as it is written to a file."""
+    text = finished(before, after, "program.py", line_length=88, formatted=True)
     fixes: list[Fix] = []
     for one in applied:
         if one.fix not in fixes:

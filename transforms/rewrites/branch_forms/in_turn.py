@@ -253,7 +253,7 @@ class _Turns:
                     if orelse:
                         self.lines.append(f"{place.indent}else:")
                         self._body(orelse, place.inside(statement))
-                case ast.For(target=target, iter=of, body=body, orelse=[]) if not _left_early(statement):
+                case ast.For(target=target, iter=of, body=body, orelse=[]) if _is_plain(statement):
                     if any(self._lives(name, statement) for name in writes(target)):
                         raise NotSelectableError("the loop's variable is read elsewhere")
                     if not runs_again(self.facts, of):
@@ -394,5 +394,7 @@ def _binds_nothing(test: ast.expr) -> None:
         raise NotSelectableError("the test binds a name")
 
 
-def _left_early(loop: ast.For) -> bool:
-    return any(isinstance(n, _LEAVES) for n in nodes_in(loop))
+def _is_plain(loop: ast.For) -> bool:
+    """Is a loop not left early, and binds it names alone?"""
+    names = not any(isinstance(n, (ast.Attribute, ast.Subscript)) for n in nodes_in(loop.target))
+    return names and not any(isinstance(n, _LEAVES) for n in nodes_in(loop))

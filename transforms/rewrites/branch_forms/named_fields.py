@@ -6,10 +6,10 @@ Before:
         self.best = loss
 
 After:
-    best = self.best
-    if loss < best:
-        best = loss
-    self.best = best
+    held_best = self.best
+    if loss < held_best:
+        held_best = loss
+    self.best = held_best
 
 Legal when:
     the objects are of classes in sight whose `__init__` gives them these fields, and which run no code where a field is
@@ -28,20 +28,24 @@ import ast
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import options
-from graphmend.analysis.program.entities import Instance, Record
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Container, Tensor, options
+from graphmend.analysis.program.entities import Class, Function, Instance, Record
 from graphmend.analysis.syntax.traversal import nodes_in
+from graphmend.transforms.code.bindings import HELD
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import fresh, parameters, stored, writes
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import asks_for_none, qualified
 from graphmend.transforms.code.text_edits import insert_after, insert_before, merged_edit, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.value_tests import depends, effects_of_test
 from graphmend.transforms.legality.effects import effects, is_layer
+from graphmend.transforms.legality.memory import may_share
 from graphmend.transforms.legality.objects.plain_fields import is_plain_field
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.writes.changes import changes
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -49,10 +53,15 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "named_fields"
-_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Delete, ast.Yield, ast.YieldFrom, ast.Await)
-_OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Try, ast.With, ast.AsyncWith)
+_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Delete, ast.Yield, ast.YieldFrom, ast.Await)
+#: what is more than a plain step: it has names of its own, runs through something, or is left
+_MORE = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Try, ast.With, ast.AsyncWith),
+    *(ast.For, ast.AsyncFor, ast.While, ast.Match, ast.comprehension, ast.JoinedStr, ast.NamedExpr, ast.Starred),
+)
+_ITERATORS = ("generator", "iterator")
 #: functions of Python that look at no object's fields where they are given tensors and numbers
-_BUILTINS = frozenset("len int float bool abs min max round range enumerate zip sum tuple list".split())
+_BUILTINS = frozenset("len int float bool abs min max round".split())
 
 
 Target = (ast.Attribute, ast.Name)
@@ -65,7 +74,7 @@ class NotNamedError(Exception):
     """The fields stay where they are; the message is the sentence to refuse with."""
 
 
-@asks("effects", "names", any_value=True)
+@asks("effects", "memory", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None or not depends(facts, statement.test):
@@ -80,11 +89,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     taken, names = list[str](), dict[str, str]()
     for target in targets:
         if (place := ast.unparse(target)) not in names:
-            names[place] = fresh(facts, target.attr if isinstance(target, ast.Attribute) else target.id, taken)
+            name = target.attr if isinstance(target, ast.Attribute) else target.id
+            names[place] = fresh(facts, f"{HELD}{name}", taken)
             taken.append(names[place])
     said = ", ".join(f"`{place}`" for place in names)
-    several = len(targets) > 1 or any(isinstance(n, ast.Call) for s in _sides(statement) for n in nodes_in(s))
-    differences = [Difference("exception", f"where the branch raises, {said} stays as it was")] if several else []
+    last = all(_stores_last(side) for side in (statement.body, statement.orelse))
+    differences = [] if last else [Difference("exception", f"where the branch raises, {said} stays as it was")]
 
     def make() -> list[TextEdit]:
         source = facts.source
@@ -96,6 +106,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [merged_edit(source, statement, whole)]
 
     return prepare(NAME, f"name {said} in the branch", facts, make, differences)
+
+
+def _stores_last(side: Sequence[ast.stmt]) -> bool:
+    """Is the one store of a side the last that it does?"""
+    *front, last = side or [ast.Pass()]
+    targets = [n for s in front for n in nodes_in(s) if isinstance(n, Target) and isinstance(n.ctx, ast.Store)]
+    if targets:
+        return False
+    if isinstance(last, ast.If):
+        return _stores_last(last.body) and _stores_last(last.orelse)
+    return not (isinstance(last, ast.Assign) and (len(last.targets) > 1 or isinstance(last.targets[0], ast.Tuple)))
 
 
 def _sides(statement: ast.If) -> list[ast.stmt]:
@@ -119,7 +140,7 @@ def _check(facts: FunctionFacts, statement: ast.If, stored: Sequence[ast.Attribu
     """May the fields have names while the branch runs?"""
     sides = _sides(statement)
     nodes = [n for s in sides for n in nodes_in(s)]
-    if left := next((n for n in nodes if isinstance(n, (*_LEAVES, *_OWN_NAMES))), None):
+    if left := next((n for n in nodes if isinstance(n, (*_LEAVES, *_MORE))), None):
         raise NotNamedError(f"`{shortened(left)}` is more than a step of the branch")
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         raise NotNamedError("the statement shares its line with another one")
@@ -127,24 +148,69 @@ def _check(facts: FunctionFacts, statement: ast.If, stored: Sequence[ast.Attribu
         raise NotNamedError("the statement shares its line with another one")
     if found := effects_of_test(facts, statement.test):
         raise NotNamedError(found[0])
-    bound = writes(*sides)
-    places = {ast.unparse(target) for target in stored}
+    bound, places = writes(*sides), {ast.unparse(target): target for target in stored}
     if unbound := next((t for t in stored if isinstance(t, ast.Name) and not _is_bound_before(facts, t.id)), None):
         raise NotNamedError(f"`{unbound.id}` may not be bound yet")
-    for target in (t for t in stored if isinstance(t, ast.Attribute)):
-        if not is_plain_field(target.attr, *options(facts.value(target.value))):
-            raise NotNamedError(f"`{ast.unparse(target)}` is not known to be a field of an object, and nothing else")
-        if not _is_path(target.value) or any(isinstance(n, ast.Name) and n.id in bound for n in nodes_in(target.value)):
-            raise NotNamedError(f"`{ast.unparse(target)}` may be a field of several objects")
-    fields = {target.attr for target in stored if isinstance(target, ast.Attribute)}
+    attributes = [t for t in places.values() if isinstance(t, ast.Attribute)]
+    for target in attributes:
+        place = ast.unparse(target)
+        owners = {ast.unparse(n) for n in nodes_in(target.value)}
+        if not _is_path(target.value) or owners & (bound | places.keys()):
+            raise NotNamedError(f"`{place}` may be a field of several objects")
+        if sum(other.attr == target.attr for other in attributes) > 1:
+            raise NotNamedError(f"`{place}` may be stored to under two names")
+        if not is_plain_field(target.attr, facts.function, *options(facts.value(target.value))):
+            raise NotNamedError(f"`{place}` is not known to be a field of an object, and nothing else")
+    for one in stored:
+        above = facts.parent(one)
+        kept = [facts.value(one), *([facts.value(above.value)] if isinstance(above, ast.Assign) else [])]
+        if any(isinstance(o, Container) and o.kind != "tuple" for value in kept for o in options(value)):
+            raise NotNamedError(f"`{ast.unparse(one)}` may hold a list, which would be another one")
+    if changed := _changed_elsewhere(facts, stored):
+        raise NotNamedError(f"`{changed}` is changed in place, and may be what the branch keeps")
+    fields = {target.attr for target in attributes}
+    if asked := _asked_for(facts, fields):
+        raise NotNamedError(f"which object `{asked}` is asked for, and it would be a copy")
     for node in nodes_in(statement):
         if isinstance(node, ast.Attribute) and node.attr in fields and ast.unparse(node) not in places:
             raise NotNamedError(f"`{ast.unparse(node)}` may be the field of the same object")
     for node in nodes:
-        if isinstance(node, ast.Call) and not _looks_at_no_object(facts, node):
-            raise NotNamedError(f"`{shortened(node.func)}` may look at the fields that the branch stores to")
-        if isinstance(node, (ast.AugAssign, ast.BinOp, ast.Compare, ast.Subscript)) and _runs_methods(facts, node):
-            raise NotNamedError(f"`{shortened(node)}` may look at the fields that the branch stores to")
+        if isinstance(node, ast.expr) and _may_look(facts, node):
+            raise NotNamedError(f"`{shortened(node)}` may look at what the branch stores")
+
+
+def _changed_elsewhere(facts: FunctionFacts, stored: Sequence[ast.Attribute | ast.Name]) -> str | None:
+    """A tensor that this function or one that calls it changes in place, and that may be what a place holds."""
+    for _, target in changes(facts):
+        if any(may_share(facts, target, place) for place in stored):
+            return ast.unparse(target)
+    fields = {place.attr for place in stored if isinstance(place, ast.Attribute)}
+    for node in nodes_in(facts.source.tree) if facts.source.tree is not None else ():
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as target, attr=method)):
+                named = attr in fields and method.endswith("_") and not method.startswith("_")
+            case ast.Subscript(value=ast.Attribute(attr=attr) as target, ctx=ast.Store()):
+                named = attr in fields
+            case _:
+                continue
+        if named:
+            return ast.unparse(target)
+    return next((ast.unparse(target) for caller in facts.calls() for _, target in changes(caller)), None)
+
+
+def _asked_for(facts: FunctionFacts, fields: Set[str]) -> str | None:
+    """A field of such a name of which the file asks whether it is one and the same object as another."""
+    for node in nodes_in(facts.source.tree) if facts.source.tree is not None else ():
+        match node:
+            case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]) if not asks_for_none(node):
+                asked: Sequence[ast.expr] = [left, right]
+            case ast.Call(func=ast.Name(id="id"), args=args):
+                asked = args
+            case _:
+                continue
+        if found := next((n for n in asked if isinstance(n, ast.Attribute) and n.attr in fields), None):
+            return ast.unparse(found)
+    return None
 
 
 def _is_bound_before(facts: FunctionFacts, name: str) -> bool:
@@ -170,17 +236,24 @@ def _is_path(owner: ast.expr) -> bool:
     return isinstance(owner, ast.Name)
 
 
-def _looks_at_no_object(facts: FunctionFacts, call: ast.Call) -> bool:
-    given = [*call.args, *(k.value for k in call.keywords)]
-    if any(isinstance(o, (Instance, Record)) for a in given for o in options(facts.value(a))):
-        return False
-    if is_layer(facts, call.func):
-        return not effects(facts, call)
-    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    return folder in (*known.FUNCTIONAL, "math") or (folder == "builtins" and last in _BUILTINS)
-
-
-def _runs_methods(facts: FunctionFacts, node: ast.AST) -> bool:
-    """Does an operator work on an object of the program?"""
-    operands = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
-    return any(isinstance(o, Instance) for n in operands for o in options(facts.value(n)))
+def _may_look(facts: FunctionFacts, node: ast.expr) -> bool:
+    """May evaluating a part of an expression look at fields of objects, or at names of outer functions?"""
+    above, found = facts.parent(node), [*options(facts.value(node))]
+    inside = isinstance(above, ast.Attribute) or (isinstance(above, ast.Call) and above.func is node)
+    match node:
+        case ast.Attribute(value=owner, attr=attr, ctx=ast.Load()) if not inside:
+            owners = [*options(facts.value(owner))]
+            if any(isinstance(o, (Instance, Record)) for o in owners):
+                if not is_plain_field(attr, facts.function, *owners):
+                    return True
+            elif qualified(facts, node) is None and not all(isinstance(o, Tensor) for o in owners):
+                return True
+        case ast.Call(func=function):
+            if isinstance(facts.value(function), ExternalInstance):
+                return not is_layer(facts, function) or bool(effects(facts, node))
+            folder, _, last = (qualified(facts, function) or "").rpartition(".")
+            if folder not in (*known.FUNCTIONAL, "math") and not (folder == "builtins" and last in _BUILTINS):
+                return True
+    objects = (Instance, Record, Function, Class)
+    runs = any(isinstance(o, objects) or (isinstance(o, Container) and o.kind in _ITERATORS) for o in found)
+    return runs and not inside and not isinstance(getattr(node, "ctx", None), ast.Store)

@@ -37,13 +37,12 @@ from graphmend.analysis.lattice.values import (
     Container,
     Static,
     Tensor,
-    Value,
     beginning,
     dtype_kind,
     options,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Function, Instance, Record
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
@@ -64,6 +63,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     none_at_first,
     side_of,
 )
+from graphmend.transforms.if_conversion.sides.records import Given, record_differences, told_of_records
 from graphmend.transforms.if_conversion.sides.unread import first_bound_in_loop, flag_of
 from graphmend.transforms.if_conversion.sides.writer import RUNTIME, SelectWriter
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
@@ -81,7 +81,6 @@ from graphmend.transforms.legality.gradients.sides import (
 from graphmend.transforms.legality.in_place import laid_apart, laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
-from graphmend.transforms.legality.own_functions import makes_object
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -163,6 +162,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
         differences.append(_STRIDES)
     options = f"{', mixed_grad=True' if either else ''}{_put_back(facts, sides)}"
     options += ", any_strides=True" if _STRIDES in differences else ""
+    options += told_of_records([*_pairs(facts, statement, sides, selected)])
     writer = SelectWriter(facts, predicates, imports, options, flagged, [*fronts])
     writer.lines += [f"{name} = None" for name, front in fronts.items() if front is statement]
     if bound is not None:
@@ -273,9 +273,6 @@ def _differences(
         yield from _compared(facts, statement, *values)
 
 
-Given = tuple[ast.expr | None, Value, str]
-
-
 def _pairs(
     facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
 ) -> Iterator[tuple[str | None, Given, Given]]:
@@ -318,8 +315,7 @@ def _compared(
 ) -> Iterator[Difference]:
     values = one[1], other[1]
     for value, given in zip(values, (one, other), strict=True):
-        if isinstance(value, Record) and value.items is None and not makes_object(facts, given[0]):
-            raise NotAFunctionError(f"`{given[2]}` may be an object that something else has, too")
+        yield from record_differences(facts, name, given)
         if isinstance(value, (Instance, ExternalInstance, ExternalName, Function)) or (
             isinstance(value, Container) and value.kind == "modules"
         ):
@@ -391,6 +387,7 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
         differences.append(_STRIDES)
     options = (", mixed_grad=True" if EITHER_GRADIENT in differences else "") + _put_back(facts, sides)
     options += ", any_strides=True" if _STRIDES in differences else ""
+    options += told_of_records([*_pairs(facts, facts.statement, sides, [])])
     text = f"{imports.name(f'{RUNTIME}.select', RUNTIME)}({condition}, {first}, {second}{options})"
 
     def make() -> list[TextEdit]:

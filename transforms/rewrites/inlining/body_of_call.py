@@ -33,11 +33,13 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.value_tests import depends
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.outside.pure_bodies import only_computes
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.inlining.calls import (
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 
 NAME = "body_of_call"
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.JoinedStr)
+
+_READS = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 @asks("effects", "names", any_value=True)
@@ -137,7 +141,9 @@ def _check(call: Call) -> None:
     others = [n for n in nodes_in(value) if n not in within] if value is not None else []
     if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in others):
         raise NotInlinedError(f"what stands beside the call of `{name}` is evaluated before it")
-    if not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
+    reads = any(isinstance(n, _READS) and qualified(facts, n) is None for n in others)
+    changes = reads and not only_computes(call.function.info)
+    if changes or not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
         raise NotInlinedError(f"what stands beside the call of `{name}` does more than compute")
 
 

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.liveness import locals_of, parameters
+from graphmend.transforms.code.liveness import locals_of, parameters, stored, surely_bound
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.legality.effects import is_layer
+from graphmend.transforms.legality.context import reading_names
+from graphmend.transforms.legality.effects import is_layer, runs_code
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.outside.pure_bodies import only_computes
-from graphmend.transforms.legality.own_functions import computes, is_still_named, is_the_one, makes_record
+from graphmend.transforms.legality.own_functions import (
+    computes,
+    is_still_named,
+    is_the_one,
+    makes_record,
+    runs_own_method,
+)
 from graphmend.transforms.questions import take_for_granted
 
 if TYPE_CHECKING:
@@ -24,11 +31,15 @@ LONGEST, _MOST_CALLS = 12, 3
 _OWN_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 #: what gives names that are no expressions, leaves early, or may not be evaluated
 NOT_PLAIN = (
-    *(*_OWN_NAMES, ast.Match, ast.Try, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom),
+    *(*_OWN_NAMES, ast.Match, ast.Try, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete),
     *(ast.YieldFrom, ast.Await),
 )
 #: what means something else in another function
 _OF_ITS_PLACE = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec", "__class__"})
+
+
+#: what makes another function of one
+_OF_CODE = frozenset("__code__ __defaults__ __kwdefaults__".split())
 
 
 class NotInlinedError(Exception):
@@ -94,9 +105,8 @@ def check(call: Call, statement: ast.stmt) -> None:
         raise NotInlinedError(f"an argument of `{name}` binds a name")
     own = {*locals_of(definition), *parameters(definition)}
     free = {n.id for n in nodes if isinstance(n, ast.Name)} - own
-    private = {
-        n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr.startswith("__") and n.attr[-2:] != "__"
-    }
+    said = {n.attr if isinstance(n, ast.Attribute) else n.id for n in nodes if isinstance(n, (ast.Attribute, ast.Name))}
+    private = {n for n in said if n.startswith("__") and n[-2:] != "__"}
     if private or free & _OF_ITS_PLACE:
         raise NotInlinedError(f"`{name}` says what means something else where it is called")
     if taken := free & {*locals_of(facts.function), *parameters(facts.function)}:
@@ -108,18 +118,45 @@ def check(call: Call, statement: ast.stmt) -> None:
         raise NotInlinedError(f"`{name}`, or who calls it, is defined inside a function")
     if not begins_line(facts.source, statement):
         raise NotInlinedError("the statement shares its line with another one")
-    if not only_computes(call.function.info) and (caller := _may_tell(facts.within(definition), nodes)) is not None:
+    if (reader := reading_names(facts)) is not None:
+        raise NotInlinedError(f"`{reader}` sees the names of the function that calls `{name}`")
+    if any(
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr in _OF_CODE for n in nodes_in(tree)
+    ):
+        raise NotInlinedError(f"the code or the defaults of `{name}` may be other ones")
+    if (left := _left_over(facts.within(definition), definition)) is not None:
+        raise NotInlinedError(f"`{left}` of `{name}` may not be bound where it is read")
+    if (caller := _may_tell(facts.within(definition), nodes, only_computes(call.function.info))) is not None:
         raise NotInlinedError(f"`{shortened(caller)}` in `{name}` may tell which function runs")
 
 
-def _may_tell(facts: FunctionFacts, nodes: list[ast.AST]) -> ast.expr | None:
+def _may_tell(facts: FunctionFacts, nodes: list[ast.AST], computes_alone: bool) -> ast.expr | None:
     """What may look at the function that it stands in, such as what logs or warns: a record has its name."""
     for node in nodes:
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.expr) and (runs_own_method(facts, node) or _is_property(facts, node)):
+            return node
+        if isinstance(node, ast.Call) and not computes_alone:
             folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
             torchs = folder in (*known.FUNCTIONAL, "math") or (folder == "builtins" and last not in _OF_ITS_PLACE)
             if not (torchs or is_layer(facts, node.func) or computes(facts, node) or makes_record(facts, node)):
                 return node.func
+    return None
+
+
+def _is_property(facts: FunctionFacts, node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and runs_code(facts, node)
+
+
+def _left_over(facts: FunctionFacts, definition: ast.FunctionDef) -> str | None:
+    """A local name that may not be bound where it is read. Where the body is run again, it would be from before."""
+    own = locals_of(definition) - {*parameters(definition)}
+    for statement in (n for n in nodes_in(definition) if isinstance(n, ast.stmt) and n is not definition):
+        bound: set[str] | None = None
+        for node in (n for e in ast.iter_child_nodes(statement) if isinstance(e, ast.expr) for n in nodes_in(e)):
+            if isinstance(node, ast.Name) and node.id in own and isinstance(node.ctx, ast.Load):
+                bound = surely_bound(facts, statement) if bound is None else bound
+                if node.id not in bound | stored([statement]):
+                    return node.id
     return None
 
 

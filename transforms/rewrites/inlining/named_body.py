@@ -63,7 +63,9 @@ def _unused(facts: FunctionFacts, name: str, taken: list[str]) -> str:
 def _arguments(call: Call) -> list[tuple[str, ast.expr]]:
     """The parameters with what they are given, in the order in which that is evaluated."""
     node, arguments = call.node, call.definition.args
-    if arguments.vararg or arguments.kwarg or any(isinstance(a, ast.Starred) for a in node.args):
+    by_name = {a.arg for a in (*arguments.args, *arguments.kwonlyargs)}
+    starred = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg not in by_name for k in node.keywords)
+    if arguments.vararg or arguments.kwarg or starred:
         raise NotInlinedError(f"`{call.definition.name}` is given arguments otherwise")
     plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     given: list[tuple[str, ast.expr]] = []

@@ -102,6 +102,8 @@ def _why_not(facts: FunctionFacts, statement: ast.If, loop: ast.For) -> str | No
     if not runs_again(facts, loop.iter):
         return f"`{ast.unparse(loop.iter)}` may be used up by the loop"
     names = writes(loop.target)
+    if any(isinstance(n, (ast.Attribute, ast.Subscript)) for n in nodes_in(loop.target)):
+        return "the loop binds more than names"
     if any(alive(facts, name, statement) for name in names) or names & reads(statement.test):
         return "the loop's variable is read outside of it"
     if stored(statement.body) & reads(loop.iter):
