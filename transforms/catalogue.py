@@ -36,7 +36,7 @@ from graphmend.transforms.rewrites.control_flow import (
     while_loop,
 )
 from graphmend.transforms.rewrites.exceptions import asked_before, with_default
-from graphmend.transforms.rewrites.in_graph import ctc_loss, on_host, rest_on_host, stores_on_host
+from graphmend.transforms.rewrites.in_graph import array_on_host, ctc_loss, on_host, rest_on_host, stores_on_host
 from graphmend.transforms.rewrites.inlining import body_of_call, body_of_generator
 from graphmend.transforms.rewrites.loop_forms import (
     as_break,
@@ -61,6 +61,7 @@ from graphmend.transforms.rewrites.mask_forms import (
 from graphmend.transforms.rewrites.masks import always_masked, filled_in_order, nothing_picked
 from graphmend.transforms.rewrites.output import (
     conditional_output,
+    eager_context,
     emit,
     guard,
     hoist,
@@ -74,6 +75,7 @@ from graphmend.transforms.rewrites.scalars import (
     as_operators,
     computed_index,
     counter_buffer,
+    drawn_place,
     keep_tensor,
     new_value,
     segments,
@@ -183,6 +185,9 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             by_key.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
+            drawn_place.rewrite,
+            array_on_host.rewrite,
+            eager_context.rewrite,
             skip_value.rewrite,
             hoist.rewrite,
             guard.rewrite,
@@ -286,7 +291,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             guard.rewrite,
         ),
     ),
-    ("GM605", (ctc_loss.rewrite, device_context.rewrite, skip_value.rewrite)),
+    ("GM605", (ctc_loss.rewrite, device_context.rewrite, eager_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
     (
         "GM604",

@@ -113,7 +113,7 @@ def _filtered(facts: FunctionFacts) -> _Filtered | None:
     made: ast.expr
     if isinstance(statement, ast.Assign):
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as listed):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() | ast.GeneratorExp() as listed):
                 made, held, block = listed, statement, facts.body_of(statement)
                 behind = block[block.index(statement) + 1 :]
                 loop = next((s for s in behind if isinstance(s, ast.For) and _runs_over(s, name)), None)

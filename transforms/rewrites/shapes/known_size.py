@@ -31,11 +31,12 @@ Differs in:
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.analysis.syntax.traversal import nodes_in
-from graphmend.transforms.code.bindings import reaching
+from graphmend.transforms.code.bindings import bindings, reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters
@@ -45,7 +46,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients.sides import recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations.formulas import DISTINCT, RUNS
-from graphmend.transforms.legality.rows.counts import asks_length
+from graphmend.transforms.legality.rows.counts import asked_for
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
     nonzero_of,
@@ -71,11 +72,14 @@ _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 
 #: node to replace, new text, what differs
 _Form = tuple[ast.expr, str, list[Difference]]
+#: the texts of further nodes
+_Also = dict[ast.expr, str]
 
 
 @asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    for form in (_counted, _first, _classes, _repeats, bins, _distinct, _end):
+    also: _Also = {}
+    for form in (_counted, _first, _classes, _repeats, bins, partial(_distinct, also=also), _end):
         imports = Imports(facts)
         try:
             found = form(facts, Code(facts.source), imports)
@@ -88,7 +92,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 asked = nonzero_of(facts, facts.node)
                 parts = {Code(facts.source).operand(asked.mask): "hit"} if asked is not None else {}
                 first, texts = named(facts, {node: text}, parts)
-                return [*imports.edits(), *first, replace_expression(facts.source, node, texts[node])]
+                others = [replace_expression(facts.source, other, name) for other, name in also.items()]
+                return [*imports.edits(), *first, replace_expression(facts.source, node, texts[node]), *others]
 
             return offer(NAME, _TITLE, facts, make, differences)
     return _pattern(facts)
@@ -259,33 +264,52 @@ def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
     return sum(counts) if len(counts) > 1 and len(counts) == len(numbers) else None
 
 
-def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.unique(n).numel()`: how many different ones there are; `torch.unique_consecutive`: in a line."""
+def _distinct(facts: FunctionFacts, code: Code, imports: Imports, also: _Also) -> _Form | None:
+    """`torch.unique(n).numel()`: how many different ones there are; `torch.unique_consecutive`: in a line. A name of
+    them that is asked for nothing else is the name of the number then.
+    """
     runs = called(facts, _call(facts), "torch.unique_consecutive") or method(facts, _call(facts), "unique_consecutive")
     call = runs or called(facts, _call(facts), "torch.unique") or method(facts, _call(facts), "unique")
     if call is None or call.keywords or len(call.args) > 1:
         return None
     tensor = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
-    above = facts.parent(call)
-    whole = facts.parent(above) if isinstance(above, ast.Attribute) else above
-    match whole:
-        case ast.Call(func=ast.Attribute(attr="numel"), args=[]):
-            pass
-        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
-            pass
-        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
-            pass
-        case ast.Call(args=[inner]) if inner is call and asks_length(facts, whole):
-            pass
-        case _:
-            return None
-    if tensor is None or not is_tensor(facts, tensor) or not isinstance(whole, ast.expr):
+    named_by = facts.parent(call)
+    reads = _reads_of(facts, named_by) if isinstance(named_by, ast.Assign) else [call]
+    wholes = [_length_asked(facts, read) for read in reads]
+    if tensor is None or not is_tensor(facts, tensor) or not wholes:
         return None
     if not repeatable(facts, tensor):
         raise NeedsPythonNumberError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
     uses = ScalarUses(facts, "int64")
-    uses.follow(whole)
-    return whole, (RUNS if runs is not None else DISTINCT).format(input=code.operand(tensor)), uses.differences
+    for read, whole in zip(reads, wholes, strict=True):
+        if whole is None:
+            return None
+        uses.follow(whole)
+        if read is not call:
+            also[whole] = ast.unparse(read)
+    text = (RUNS if runs is not None else DISTINCT).format(input=code.operand(tensor))
+    whole = wholes[0]
+    assert whole is not None
+    return call if also else whole, text, uses.differences
+
+
+def _reads_of(facts: FunctionFacts, statement: ast.Assign) -> list[ast.expr]:
+    """Where a name is read that a statement alone binds."""
+    match statement.targets:
+        case [ast.Name(id=name)] if name not in parameters(facts.function) and len(bindings(facts).get(name, ())) == 1:
+            loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            return [n for n in loads if isinstance(n.ctx, ast.Load)]
+    return []
+
+
+def _length_asked(facts: FunctionFacts, of: ast.expr) -> ast.expr | None:
+    """The expression that asks for the number of elements of a tensor of one dimension."""
+    above = facts.parent(of)
+    whole = facts.parent(above) if isinstance(above, ast.Attribute) else above
+    if isinstance(whole, ast.Call) and isinstance(whole.func, ast.Attribute) and whole.func.attr == "numel":
+        return whole if whole.func.value is of and not whole.args else None
+    asked = asked_for(facts, whole)
+    return whole if asked is not None and asked[0] is of and isinstance(whole, ast.expr) else None
 
 
 def _end(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
