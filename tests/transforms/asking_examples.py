@@ -435,6 +435,48 @@ def case(x: Tensor):
     return total
 """,
     """
+import numpy as np
+
+
+@torch.compile
+def case(x: Tensor, y: Tensor):
+    pick = np.random.choice(x.shape[0], size=x.shape[1], replace=False)
+    with np.errstate(divide="ignore"):
+        curve = np.interp(y.numpy(), [0.0, 1.0], [0.0, 2.0])
+    return x[torch.from_numpy(pick)], torch.from_numpy(curve)
+""",
+    """
+def loud(frames, floor):
+    for frame in frames:
+        frame.add_(1)
+        if frame.pow(2).mean() > floor:
+            yield frame
+
+
+@torch.compile
+def case(x: Tensor, frame: Tensor):
+    total = torch.zeros(())
+    for part in loud(x.unbind(0), frame.mean()):
+        total = total + part.sum()
+    return total
+""",
+    """
+class Keeper:
+    def __init__(self, best):
+        self.best = best
+
+    def step(self, loss, other):
+        other.add_(1)
+        if torch.sum(loss) > 0:
+            self.best = loss
+        return self.best
+
+
+@torch.compile
+def case(x: Tensor, y: Tensor):
+    return Keeper(x).step(y, y + 1)
+""",
+    """
 def picked(x, m):
     return x[m]
 

@@ -42,7 +42,7 @@ from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.outside.pure_bodies import only_computes
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
-from graphmend.transforms.rewrites.inlining.calls import (
+from graphmend.transforms.rewrites.inlining.forms.calls import (
     LONGEST,
     NOT_PLAIN,
     Call,
@@ -52,7 +52,7 @@ from graphmend.transforms.rewrites.inlining.calls import (
     calls_of,
     check,
 )
-from graphmend.transforms.rewrites.inlining.named_body import named_body
+from graphmend.transforms.rewrites.inlining.forms.named_body import named_body
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -39,7 +39,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
-from graphmend.transforms.rewrites.inlining.calls import (
+from graphmend.transforms.rewrites.inlining.forms.calls import (
     LONGEST,
     NOT_PLAIN,
     Call,
@@ -49,7 +49,7 @@ from graphmend.transforms.rewrites.inlining.calls import (
     calls_of,
     check,
 )
-from graphmend.transforms.rewrites.inlining.named_body import named_body
+from graphmend.transforms.rewrites.inlining.forms.named_body import named_body
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

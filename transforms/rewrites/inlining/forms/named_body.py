@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, parameters, stored, writes
-from graphmend.transforms.rewrites.inlining.calls import Call, NotInlinedError, body_of
+from graphmend.transforms.rewrites.inlining.forms.calls import Call, NotInlinedError, body_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
