@@ -446,10 +446,14 @@ def case(x: Tensor, y: Tensor):
     return x[torch.from_numpy(pick)], torch.from_numpy(curve)
 """,
     """
+def loudness(frame):
+    return frame.pow(2).mean()
+
+
 def loud(frames, floor):
     for frame in frames:
         frame.add_(1)
-        if frame.pow(2).mean() > floor:
+        if loudness(frame) > floor:
             yield frame
 
 
