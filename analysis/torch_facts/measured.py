@@ -40,7 +40,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a Python function that reaches such a C function",
         "asyncio.new_event_loop base64.b64decode base64.b64encode concurrent.futures.ThreadPoolExecutor "
         "getpass.getuser glob.glob gzip.compress hashlib.new heapq.nlargest heapq.nsmallest inspect.currentframe "
-        "inspect.stack locale.getlocale multiprocessing.Queue multiprocessing.Value multiprocessing.cpu_count "
+        "inspect.getmembers inspect.signature inspect.stack "
+        "locale.getlocale multiprocessing.Queue multiprocessing.Value multiprocessing.cpu_count "
         "os.environ.__setitem__ os.environ.setdefault os.environ.update os.get_exec_path os.makedirs "
         "os.path.abspath os.path.exists "
         "os.path.getmtime os.path.getsize os.path.isdir os.path.isfile os.path.islink os.path.lexists "

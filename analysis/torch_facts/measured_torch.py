@@ -12,6 +12,16 @@ UNTAKEN: Final = frozenset(
     "torch.nn.modules.RNN".split()
 )
 
+_SCHEDULERS = (
+    "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR ExponentialLR LambdaLR "
+    "LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR ReduceLROnPlateau SequentialLR StepLR"
+)
+#: a scheduler's own methods; they inherit the first and the last from `LRScheduler`
+_OF_SCHEDULERS = " ".join(
+    f"torch.optim.lr_scheduler.{cls}.{name}"
+    for cls in _SCHEDULERS.split()
+    for name in ("get_last_lr", "get_lr", "state_dict")
+)
 #: calls that end the graph
 BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
@@ -25,7 +35,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.resize_as_ torch.save torch.set_num_threads torch.set_rng_state torch.sparse_coo_tensor "
         "torch.thread_safe_generator torch.typename "
         "torch.cpu._is_avx2_supported torch.jit.fork torch.jit.isinstance torch.jit.wait "
-        "torch.utils.data.default_collate "
+        "torch.utils.data.default_collate torch.utils.swap_tensors "
         "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),
     (
@@ -38,7 +48,12 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a function or method that is skipped",
         "torch.amp.GradScaler.get_scale torch.amp.GradScaler.scale torch.autograd.profiler.emit_nvtx "
         "torch.optim.Optimizer.zero_grad torch.optim.lr_scheduler.LRScheduler.get_last_lr "
-        "torch.optim.lr_scheduler.LRScheduler.step",
+        "torch.optim.lr_scheduler.LRScheduler.step "
+        "torch.ao.quantization.FakeQuantize torch.ao.quantization.HistogramObserver "
+        "torch.ao.quantization.MinMaxObserver torch.ao.quantization.MovingAverageMinMaxObserver "
+        "torch.ao.quantization.MovingAveragePerChannelMinMaxObserver torch.ao.quantization.PerChannelMinMaxObserver "
+        "torch.quasirandom.SobolEngine torch.utils.data.ConcatDataset torch.utils.data.DataLoader "
+        "torch.utils.data.Subset torch.utils.data.TensorDataset " + _OF_SCHEDULERS,
     ),
     (
         "GB0008",
@@ -129,6 +144,11 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     ("GB0098", "marked with `torch.compiler.disable`", "torch.jit.trace"),
     ("GB0104", "reads the autograd graph", "torch.Tensor.grad_fn"),
     ("GB0107", "not functionalized", "torch.Tensor.random_"),
+    (
+        "GB4315",
+        "takes the memory of a tensor, which a traced one has none of",
+        "torch.Tensor.__array__ torch.Tensor.__dlpack__ torch.Tensor.to_mkldnn torch.quantize_per_channel",
+    ),
     ("GB0108", "keeps a gradient of an intermediate result", "torch.Tensor.retain_grad"),
     ("GB0109", "a list of numbers other than integers", "torch.Tensor.tolist"),
     ("GB0116", "constructs a class with a metaclass or `__new__` that is not traced", "torch.fx.symbolic_trace"),
@@ -169,7 +189,16 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "constructs a parameter",
         "torch.func.stack_module_state torch.nn.Linear torch.nn.utils.skip_init torch.nn.utils.weight_norm",
     ),
-    ("GB0264", "constructs parameters", "torch.nn.BatchNorm1d torch.nn.Conv2d torch.nn.Embedding torch.nn.LayerNorm"),
+    (
+        "GB0264",
+        "constructs parameters",
+        "torch.nn.BatchNorm1d torch.nn.BatchNorm2d torch.nn.BatchNorm3d torch.nn.Bilinear torch.nn.Conv1d "
+        "torch.nn.Conv2d torch.nn.Conv3d torch.nn.ConvTranspose1d torch.nn.ConvTranspose2d torch.nn.ConvTranspose3d "
+        "torch.nn.Embedding torch.nn.EmbeddingBag torch.nn.GRU torch.nn.GRUCell torch.nn.GroupNorm torch.nn.LSTM "
+        "torch.nn.LSTMCell torch.nn.LayerNorm torch.nn.LazyLinear torch.nn.MultiheadAttention torch.nn.PReLU "
+        "torch.nn.RMSNorm torch.nn.RNN torch.nn.RNNCell torch.nn.Transformer torch.nn.TransformerDecoderLayer "
+        "torch.nn.TransformerEncoderLayer",
+    ),
     (
         "GB0264",
         "replaces parameters by ones of another dtype",
