@@ -31,7 +31,7 @@ from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.operations.strides import layout
 from graphmend.transforms.legality.outside.identity import identified
 from graphmend.transforms.legality.raising.nothing import but_for_none
-from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
+from graphmend.transforms.legality.same_shape import TensorType, compare, is_sized_by_values, other_sizes
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 
@@ -179,7 +179,9 @@ def _gradients(predicates: Predicates, a: SideValue, b: SideValue) -> str:
 
 
 def _known_while_tracing(facts: FunctionFacts, a: SideValue, b: SideValue) -> bool:
-    """Are two values tensors for certain, whose shapes may be found equal there?"""
+    """Are two values tensors for certain, whose shapes may be found equal there, as values do not decide them?"""
+    if any(is_sized_by_values(facts, node) for side in (a, b) for node in nodes_in(side.node)):
+        return False
     proven = all(side.meta is not None and side.meta.proven for side in (a, b))
     return proven and not (other_sizes(facts, a.node, b.node) or other_sizes(facts, b.node, a.node))
 

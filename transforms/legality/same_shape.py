@@ -189,6 +189,15 @@ def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> L
 
 
 @answers("shapes")
+def is_sized_by_values(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does a mask decide how large what is read is, so that TorchDynamo breaks there?"""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+        return False
+    mask = facts.value(node.slice)
+    return isinstance(mask, Tensor) and mask.dtype == "bool" and not mask.ndarray
+
+
+@answers("shapes")
 def other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
     """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
     values = facts.value(part), facts.value(whole)

@@ -81,7 +81,7 @@ from graphmend.transforms.legality.gradients.sides import (
 from graphmend.transforms.legality.in_place import laid_apart, laid_otherwise
 from graphmend.transforms.legality.memory import changed_in_place, only_here, shares, written_to
 from graphmend.transforms.legality.outside.identity import identified
-from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
+from graphmend.transforms.legality.same_shape import ShapeInference, compare, is_sized_by_values, other_sizes
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
@@ -259,7 +259,7 @@ def _differences(
     for node in (n for side in evaluated for e in side for n in nodes_in(e)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "locals"):
             raise NotAFunctionError(f"`{node.func.id}()` means another function there")
-        if isinstance(node, ast.IfExp) and depends(facts, node.test):
+        if (isinstance(node, ast.IfExp) and depends(facts, node.test)) or is_sized_by_values(facts, node):
             raise NotAFunctionError(f"`{shortened(node)}` inside the branch is mended first")
     yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
     yield from (d for side in sides for d in may_not_hold(side.statements))
