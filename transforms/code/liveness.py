@@ -379,9 +379,8 @@ def _captured(node: ast.AST) -> set[str]:
 @answers("names")
 def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
     """`wanted`, or `wanted_2`, ...: the first that nothing in the function, the module or Python itself uses."""
-    used, others = _used(facts), {*taken}
-    name, number = wanted, 2
-    while name in used or name in others:
+    used, name, number = _used(facts) | {*taken}, wanted, 2
+    while name in used:
         name, number = f"{wanted}_{number}", number + 1
     return name
 
@@ -389,9 +388,10 @@ def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
 @lru_cache(maxsize=1)
 def _used(facts: FunctionFacts) -> frozenset[str]:
     """Names that mean something in a function; the rewrites of one finding ask again and again."""
-    used = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name)}
-    used |= {a.arg for a in nodes_in(facts.function) if isinstance(a, ast.arg)}
-    used |= {*facts.names, *dir(builtins)} | writes(*facts.function.body)
+    nodes = [*nodes_in(facts.function)]
+    used = {n.id if isinstance(n, ast.Name) else n.arg for n in nodes if isinstance(n, (ast.Name, ast.arg))}
+    used |= {name for n in nodes if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+    used |= {*facts.names, *dir(builtins), *writes(*facts.function.body)}
     return frozenset(used | _all_names(facts.source.tree)) if facts.source.tree is not None else frozenset(used)
 
 

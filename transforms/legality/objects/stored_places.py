@@ -81,7 +81,7 @@ def _later(facts: FunctionFacts, places: Sequence[Place]) -> str | None:
             return f"`{ast.unparse(place)}` may hold a list, which would be another one"
     if changed := _changed_elsewhere(facts, places):
         return f"`{changed}` is changed in place, and may be what the branch keeps"
-    if asked := _asked_for(facts, {place.attr for place in places if isinstance(place, ast.Attribute)}):
+    if asked := _asked_for(facts, {_name_of(place) for place in places}):
         return f"which object `{asked}` is asked for, and it would be a copy"
     return None
 
@@ -104,22 +104,26 @@ def _changed_elsewhere(facts: FunctionFacts, places: Sequence[Place]) -> str | N
     for _, target in changes(facts):
         if any(may_share(facts, target, place) for place in places):
             return ast.unparse(target)
-    fields = {place.attr for place in places if isinstance(place, ast.Attribute)}
+    names = {_name_of(place) for place in places}
     for node in nodes_in(facts.source.tree) if facts.source.tree is not None else ():
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr) as target, attr=method)):
-                named = attr in fields and method.endswith("_") and not method.startswith("_")
-            case ast.Subscript(value=ast.Attribute(attr=attr) as target, ctx=ast.Store()):
-                named = attr in fields
+            case ast.Call(func=ast.Attribute(value=target, attr=method)):
+                changes_it = method.endswith("_") and not method.startswith("_")
+            case ast.Subscript(value=target, ctx=ast.Store()):
+                changes_it = True
             case _:
                 continue
-        if named:
+        if changes_it and isinstance(target, Place) and _name_of(target) in names:
             return ast.unparse(target)
     return next((ast.unparse(target) for caller in facts.calls() for _, target in changes(caller)), None)
 
 
-def _asked_for(facts: FunctionFacts, fields: Set[str]) -> str | None:
-    """A field of such a name of which the file asks whether it is one and the same object as another."""
+def _name_of(place: Place) -> str:
+    return place.attr if isinstance(place, ast.Attribute) else place.id
+
+
+def _asked_for(facts: FunctionFacts, names: Set[str]) -> str | None:
+    """A place of such a name of which the file asks whether it is one and the same object as another."""
     for node in nodes_in(facts.source.tree) if facts.source.tree is not None else ():
         match node:
             case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]) if not asks_for_none(node):
@@ -128,7 +132,7 @@ def _asked_for(facts: FunctionFacts, fields: Set[str]) -> str | None:
                 asked = args
             case _:
                 continue
-        if found := next((n for n in asked if isinstance(n, ast.Attribute) and n.attr in fields), None):
+        if found := next((n for n in asked if isinstance(n, Place) and _name_of(n) in names), None):
             return ast.unparse(found)
     return None
 
@@ -136,9 +140,7 @@ def _asked_for(facts: FunctionFacts, fields: Set[str]) -> str | None:
 def _is_bound_before(facts: FunctionFacts, name: str) -> bool:
     """Is a name of an outer scope bound there before the function is defined, and never deleted?"""
     tree = facts.source.tree
-    if tree is None or any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Del) for n in nodes_in(tree)
-    ):
+    if tree is None or any(_unbinds(n, name) for n in nodes_in(tree)):
         return False
     scopes = [n for n in nodes_in(tree) if isinstance(n, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef))]
     for scope in scopes:
@@ -146,6 +148,15 @@ def _is_bound_before(facts: FunctionFacts, name: str) -> bool:
             front = scope.body[: scope.body.index(facts.function)]
             given = parameters(scope) if not isinstance(scope, ast.Module) else ()
             return name in given or any(isinstance(s, _BINDS) and name in stored([s]) for s in front)
+    return False
+
+
+def _unbinds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Name(id=found, ctx=ast.Del()) | ast.ExceptHandler(name=found):
+            return found == name
+        case ast.Name(id="globals" | "vars" | "exec" | "delattr"):
+            return True
     return False
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, dtype_kind
 from graphmend.analysis.torch_facts import draws
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -44,6 +44,7 @@ _ALONE = Difference("type", "of an array without dimensions the result is such a
 _AGAIN = Difference(
     "gradients", "under activation checkpointing backward takes the numbers that are drawn when it computes again"
 )
+_COMPLEX = Difference("exception", "while compiled it raises for complex numbers")
 _WHOLE = Difference("exception", "while compiled it raises for numbers that are no floats")
 
 
@@ -121,9 +122,8 @@ def _of_each(facts: FunctionFacts, call: ast.Call) -> _Made | None:
     of = facts.value(tensor)
     differences: tuple[Difference, ...] = () if value.rank else (_ALONE,)
     if called(facts, call, "numpy.interp"):
-        limits = [facts.value(a) for a in call.args[1:]]
-        if any(isinstance(v, Tensor) and dtype_kind(v.dtype) == "complex" for v in limits):
-            return None
+        given = [facts.value(a) for a in (*call.args[1:], *(k.value for k in call.keywords))]
+        differences += () if all(map(_is_real, given)) else (_COMPLEX,)
         dtype = "float64"
     elif called(facts, call, "numpy.unwrap") and len(call.args) == 1 and not call.keywords:
         dtype = f"{code.operand(tensor)}.dtype"
@@ -133,6 +133,15 @@ def _of_each(facts: FunctionFacts, call: ast.Call) -> _Made | None:
     else:
         return None
     return _Made(f"{code.operand(tensor)}.shape", dtype, (tensor,), differences)
+
+
+def _is_real(value: Value) -> bool:
+    """Is a value a number, a list of numbers or an array, of which none is complex?"""
+    if isinstance(value, Container):
+        return isinstance(value.element, Static) and value.element.type in ("int", "float")
+    if isinstance(value, Tensor):
+        return dtype_kind(value.dtype) in ("int", "float", "bool")
+    return isinstance(value, Static) and value.type in ("int", "float")
 
 
 def _tensor(facts: FunctionFacts, array: ast.expr) -> ast.expr:

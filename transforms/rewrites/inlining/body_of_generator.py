@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 NAME = "body_of_generator"
 _LOOPS = (ast.For, ast.While)
+#: what ends a generator otherwise; a StopIteration in it becomes a RuntimeError
+_ENDS = (ast.Return, ast.Raise, ast.With, ast.AsyncWith, ast.AsyncFor)
+_OF_OTHERS = (ast.Global, ast.Nonlocal, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Delete)
 
 
 @asks("effects", "names", any_value=True)
@@ -101,7 +104,7 @@ class _Inlining:
         nodes = [n for step in body_of(definition) for n in nodes_in(step)]
         if len([n for n in nodes if isinstance(n, ast.stmt)]) > LONGEST:
             raise NotInlinedError(f"`{definition.name}` is long")
-        if any(isinstance(n, (*NOT_PLAIN, ast.Return, ast.With, ast.AsyncWith, ast.AsyncFor)) for n in nodes):
+        if any(isinstance(n, (*NOT_PLAIN, *_ENDS)) or _asks_for_next(n) for n in nodes):
             raise NotInlinedError(f"`{definition.name}` has several ends, or names of its own inside")
         places = [n for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Yield)]
         if len(places) != 1 or len(_yields(definition)) != 1:
@@ -119,6 +122,8 @@ class _Inlining:
         assert isinstance(value, ast.Yield)
         if not (isinstance(value.value, ast.Name) and isinstance(target, ast.Name) and value.value.id == target.id):
             return set()
+        if any(isinstance(n, _OF_OTHERS) for s in facts.function.body for n in nodes_in(s)):
+            return set()  # somebody else may read the name
         name, inside = target.id, {*nodes_in(self._loop)} - {*nodes_in(self._loop.iter)}
         elsewhere = any(n.id == name for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n not in inside)
         local = name in stored(body_of(self._call.definition))
@@ -138,16 +143,19 @@ class _Inlining:
         yield replace_statements(source, [loop], "".join(lines), loop.body)
 
 
-def _leaves(body: Sequence[ast.stmt]) -> bool:
+def _asks_for_next(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
+
+
+def _leaves(body: Sequence[ast.AST]) -> bool:
     """Does a loop's body leave the loop, or an iteration, early?"""
-    found = False
-    for statement in body:
-        if isinstance(statement, (ast.Break, ast.Continue)):
+    for node in body:
+        if isinstance(node, (ast.Break, ast.Continue)):
             return True
-        blocks = [b for _, b in ast.iter_fields(statement) if isinstance(b, list) and b and isinstance(b[0], ast.stmt)]
-        inner = isinstance(statement, _LOOPS)
-        found |= any(_leaves(b) for b in (blocks[1:] if inner else blocks))
-    return found
+        inside = node.orelse if isinstance(node, _LOOPS) else [*ast.iter_child_nodes(node)]
+        if _leaves(inside):
+            return True
+    return False
 
 
 def _ends_with(body: Sequence[ast.stmt], place: ast.Expr) -> bool:

@@ -120,6 +120,8 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
             continue
         if len(source.generators) != 1 or (of == "next" and (len(rest) != 1 or isinstance(source, ast.ListComp))):
             return None
+        if any(isinstance(n, ast.Lambda) for n in nodes_in(source)):
+            return None  # it has names of its own
         (generator,) = source.generators
         if len(generator.ifs) != 1 or generator.is_async or not depends(facts, generator.ifs[0]):
             return None
@@ -128,7 +130,7 @@ def _taken(facts: FunctionFacts) -> _Taken | None:
     for made in facts.ancestors(facts.node):
         match made:
             case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[test], is_async=0) as generator]):
-                if not depends(facts, test):
+                if not depends(facts, test) or any(isinstance(n, ast.Lambda) for n in nodes_in(made)):
                     return None
                 taken = _Taken(made, "list", "[]", element, generator)
                 return _summed(facts, taken) or taken

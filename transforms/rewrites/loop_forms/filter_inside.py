@@ -143,6 +143,7 @@ def _own_names(facts: FunctionFacts, found: _Filtered) -> dict[ast.expr, str]:
     inside = {*nodes_in(found.comprehension)} - {*nodes_in(found.generator.iter)}
     outside = (n for n in nodes_in(facts.function) if n not in inside)
     elsewhere = {n.id if isinstance(n, ast.Name) else n.arg for n in outside if isinstance(n, (ast.Name, ast.arg))}
+    elsewhere |= {n for s in nodes_in(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     names = {name: fresh(facts, name) for name in writes(found.generator.target) if name in elsewhere}
     if found.element is not None:
         names[found.element] = ast.unparse(found.loop.target)
@@ -154,6 +155,8 @@ def _why_not(facts: FunctionFacts, found: _Filtered) -> str | None:
     loop, tests, values = found.loop, found.generator.ifs, found.generator.iter
     own = writes(found.generator.target)
     asked = tests if found.element is not None else [*tests, found.comprehension.elt]
+    if any(isinstance(n, ast.Lambda) for n in nodes_in(found.comprehension)):
+        return "a function in the list has names of its own"
     if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in nodes_in(s)):
         return "the loop is left early"
     if not replaceable(facts, [loop, *([found.held] if found.held is not None else [])]):

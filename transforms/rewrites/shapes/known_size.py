@@ -39,7 +39,7 @@ from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bindings, reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
@@ -296,7 +296,12 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports, also: _Also) -
 def _reads_of(facts: FunctionFacts, statement: ast.Assign) -> list[ast.expr]:
     """Where a name is read that a statement alone binds."""
     match statement.targets:
-        case [ast.Name(id=name)] if name not in parameters(facts.function) and len(bindings(facts).get(name, ())) == 1:
+        case [ast.Name(id=name)] if (
+            name in locals_of(facts.function) - {*parameters(facts.function)}
+            and len(bindings(facts).get(name, ())) == 1
+        ):
+            if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in nodes_in(facts.function)):
+                return []
             loads = [n for n in nodes_in(facts.function) if isinstance(n, ast.Name) and n.id == name]
             return [n for n in loads if isinstance(n.ctx, ast.Load)]
     return []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, locals_of, parameters, stored, writes
+from graphmend.transforms.code.liveness import fresh, locals_of, parameters, stored, surely_bound, writes
 from graphmend.transforms.rewrites.inlining.forms.calls import Call, NotInlinedError, body_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def named_body(
     nodes = [n for statement in body for n in nodes_in(statement)]
     bound = stored(body)
     own = {*locals_of(facts.function), *parameters(facts.function)} - changing  # which a function cannot bind anew
+    own &= surely_bound(facts, call.node)
     lines: list[str] = []
     names: dict[str, str] = {}
     for name, argument in _arguments(call):
@@ -56,6 +57,7 @@ def _unused(facts: FunctionFacts, name: str, taken: list[str]) -> str:
     """A name as it is, where nothing in the function, the module or Python has it."""
     tree = facts.source.tree
     here = {n.id for n in nodes_in(facts.function) if isinstance(n, ast.Name)} | {*parameters(facts.function), *taken}
+    here |= {n for s in nodes_in(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     outer = {*facts.names, *dir(builtins), *(writes(*tree.body) if tree is not None else ())}
     return name if name not in here | outer else fresh(facts, name, taken)
 
