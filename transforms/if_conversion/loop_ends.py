@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.analysis.lattice.values import Container, Static, Tensor, options
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.bindings import bound_before
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -32,6 +33,20 @@ _MODULES = frozenset(f"torch.nn.{name}" for name in ("ModuleList", "ModuleDict",
 
 _RISING = (ast.Lt, ast.LtE)
 _FALLING = (ast.Gt, ast.GtE)
+
+
+def run_through(facts: FunctionFacts, node: ast.expr) -> list[Difference]:
+    """What differs as a loop runs over a value where it did not: a tensor without dimensions cannot be run over. Raises
+    where the value may be used up.
+    """
+    if not runs_again(facts, node):
+        raise NotSelectableError(f"a loop over `{shortened(node)}` may use it up")
+    through = node.args if isinstance(node, ast.Call) and called(facts, node, *_THROUGH) else [node]
+    values = [facts.value(each) for each in through]
+    if not any(isinstance(o, Tensor) and not o.rank for value in values for o in options(value)):
+        return []
+    says = f"running over `{shortened(node)}` is evaluated on both sides and raises where it has no dimensions"
+    return [Difference("exception", says)]
 
 
 def runs_again(facts: FunctionFacts, node: ast.expr) -> bool:

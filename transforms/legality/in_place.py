@@ -193,6 +193,27 @@ def recomputed(facts: FunctionFacts) -> Difference | None:
     return None
 
 
+#: operations whose backward pass reads their result (measured with torch 2.13)
+_READ_AGAIN = frozenset(
+    "amax cumprod det exp exp2 expm1 log_softmax logsumexp max norm pinverse prod reciprocal relu rsqrt sigmoid "
+    "softmax sqrt std tan tanh".split()
+)
+
+
+@answers("memory")
+def needed(facts: FunctionFacts) -> Difference | None:
+    """What a graph that backward can be asked of raises for at once: a result that backward reads, and that the
+    function changes in place (`aot_eager` and `inductor`, torch 2.13). Plain Python raises in backward alone.
+    """
+    for _, target in changes(facts):
+        bound = bindings(facts).get(target.id, ()) if isinstance(target, ast.Name) else ()
+        for value in (one.value for one in bound if isinstance(one.value, ast.Call)):
+            if (qualified(facts, value.func) or "").rpartition(".")[2] in _READ_AGAIN and carries(facts, value):
+                says = f"where gradients are wanted, one graph raises for `{ast.unparse(target)}`, which backward reads"
+                return Difference("exception", f"{says} and which is changed in place; plain Python raises in backward")
+    return None
+
+
 def _differentiable(facts: FunctionFacts) -> bool:
     """May gradients flow through anything that leaves the function?"""
     for node in nodes_in(facts.function):

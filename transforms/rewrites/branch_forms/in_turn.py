@@ -49,7 +49,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.branch_statement import given_up, may_return, returns
-from graphmend.transforms.if_conversion.loop_ends import runs_again
+from graphmend.transforms.if_conversion.loop_ends import run_through
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import depends, split
@@ -256,8 +256,7 @@ class _Turns:
                 case ast.For(target=target, iter=of, body=body, orelse=[]) if _is_plain(statement):
                     if any(self._lives(name, statement) for name in writes(target)):
                         raise NotSelectableError("the loop's variable is read elsewhere")
-                    if not runs_again(self.facts, of):
-                        raise NotSelectableError(f"a loop over `{shortened(of)}` may use it up")
+                    self.predicates.differences += run_through(self.facts, of)
                     self.evaluated.append(of)
                     self.lines.append(f"{place.indent}for {self.code.text(target)} in {self.code.line(of)}:")
                     self._body(body, place.inside(statement))

@@ -32,7 +32,7 @@ from graphmend.transforms.code.liveness import alive, reads, stored, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.if_conversion.loop_ends import runs_again
+from graphmend.transforms.if_conversion.loop_ends import run_through, runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.if_conversion.value_tests import depends
@@ -70,7 +70,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = speculate(facts, loop.iter)
     if found.blockers:
         return refuse(NAME, found.blockers[0])
-    differences = [*predicates.differences, *found.differences]
+    differences = [*predicates.differences, *found.differences, *run_through(facts, loop.iter)]
     differences += [] if before or behind else of_several_elements(facts, statement.test)
     code = predicates.code
     lines = list(asked.lines)
