@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind, tensor_in
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, dtype_kind, options, tensor_in
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
@@ -70,9 +70,11 @@ class EmptyEffect:
                 ) and is_counter(self._facts, target):
                     continue
                 case (
-                    ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=where)])
-                    | ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=where))
+                    ast.Assign(targets=[ast.Subscript(value=ast.Name(id=of), slice=where)])
+                    | ast.AugAssign(target=ast.Subscript(value=ast.Name(id=of), slice=where))
                 ):
+                    if any(isinstance(o, Container) for o in options(self._facts.before(statement).get(of, UNKNOWN))):
+                        raise HasEffectError(f"`{of}` may take a mask for a place, or for a key")
                     first = where.elts[0] if isinstance(where, ast.Tuple) and where.elts else where
                     self._stored(first.id if isinstance(first, ast.Name) else "")
                 case _:
