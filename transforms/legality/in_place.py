@@ -205,7 +205,9 @@ def needed(facts: FunctionFacts) -> Difference | None:
     """What a graph that backward can be asked of raises for at once: a result that backward reads, and that the
     function changes in place (`aot_eager` and `inductor`, torch 2.13). Plain Python raises in backward alone.
     """
-    for _, target in changes(facts):
+    for change, target in changes(facts):
+        if any(isinstance(a, ast.stmt) and facts.gradients(a) == "off" for a in (change, *facts.ancestors(change))):
+            continue
         bound = bindings(facts).get(target.id, ()) if isinstance(target, ast.Name) else ()
         for value in (one.value for one in bound if isinstance(one.value, ast.Call)):
             if (qualified(facts, value.func) or "").rpartition(".")[2] in _READ_AGAIN and carries(facts, value):
