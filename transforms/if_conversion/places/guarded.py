@@ -9,7 +9,10 @@ from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import class_of
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.if_conversion.places.held import Converting
+from graphmend.transforms.legality.objects.classes import plain_base
 from graphmend.transforms.legality.objects.plain_fields import is_plain_field
+
+_PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})
 
 
 def is_guarded(block: Converting, target: ast.Attribute) -> bool:
@@ -19,7 +22,7 @@ def is_guarded(block: Converting, target: ast.Attribute) -> bool:
     if cls is None:
         return False
     chain = mro(cls)
-    if not any(map(_is_module, chain)):
+    if not any(map(_may_be_module, chain)):
         return not is_plain_field(name, block.facts.function, *options(value))
     if any({name, "__setattr__"} & (base.methods.keys() | base.setters.keys()) for base in chain):
         return True
@@ -30,9 +33,12 @@ def is_guarded(block: Converting, target: ast.Attribute) -> bool:
     return parameter or descriptor or not (declared or any(method == "__init__" for method, _ in made))
 
 
-def _is_module(cls: ClassInfo) -> bool:
-    return any((cls.module.qualified(base) or "").startswith("torch.nn.") for base in cls.node.bases) or any(
-        not isinstance(base, ast.Name) or base.id not in cls.module.classes for base in cls.node.bases
+def _may_be_module(cls: ClassInfo) -> bool:
+    """Has a class a base of which the file does not say what it is: one of torch's modules, or something else?"""
+    return any(
+        not (isinstance(base, ast.Name) and base.id in cls.module.classes)
+        and cls.module.qualified(plain_base(base)) not in _PLAIN_BASES
+        for base in cls.node.bases
     )
 
 
