@@ -16,6 +16,7 @@ from graphmend.analysis.rules.python.certain_error import CertainError
 from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
+from graphmend.analysis.rules.python.own_object import OwnObject
 from graphmend.analysis.rules.python.python_feature import PythonFeature
 from graphmend.analysis.rules.python.refused_form import RefusedForm
 from graphmend.analysis.rules.python.uncaught_raise import UncaughtRaise
@@ -73,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     ClassFeature(),
     DisabledCall(),
     CertainError(),
+    OwnObject(),
     UncaughtRaise(),
     GeneratorRoot(),
     RefusedArguments(),

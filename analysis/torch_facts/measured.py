@@ -110,7 +110,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB0156",
         "a method of an object of a C type",
-        "array.array.append collections.deque.rotate contextvars.ContextVar.get contextvars.ContextVar.set "
+        "array.array.append builtins.str.maketrans collections.deque.rotate contextvars.ContextVar.get "
+        "contextvars.ContextVar.set "
         "datetime.date.today datetime.datetime.fromisoformat datetime.datetime.fromtimestamp "
         "datetime.datetime.isoformat datetime.datetime.now datetime.datetime.strftime datetime.datetime.strptime "
         "datetime.datetime.timestamp datetime.datetime.today datetime.datetime.utcnow "
@@ -118,7 +119,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "io.TextIOWrapper.close io.TextIOWrapper.read io.TextIOWrapper.write "
         "numpy.lib.stride_tricks.sliding_window_view random.Random.choice random.Random.gauss random.Random.sample "
         "random.Random.shuffle struct.Struct.pack sys.stderr.write sys.stdout.flush sys.stdout.isatty "
-        "sys.stdout.write",
+        "sys.stdout.write weakref.WeakValueDictionary.get",
     ),
     (
         "GB0156",
@@ -128,7 +129,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "json.dumps json.loads logging.StreamHandler logging.basicConfig lzma.compress numpy.random.RandomState "
         "pprint.pformat pprint.pprint queue.SimpleQueue random.SystemRandom regex.match requests.Session shlex.split "
         "shutil.get_terminal_size subprocess.Popen threading.Condition threading.RLock types.FunctionType "
-        "types.new_class urllib.parse.quote uuid.uuid5",
+        "types.new_class urllib.parse.quote uuid.uuid5 weakref.WeakMethod",
     ),
     ("GB0158", "a method of an array that torch._numpy does not have", "numpy.ndarray.tobytes"),
     ("GB0208", "an operation whose Python result cannot stand in a graph", "numpy.isscalar numpy.ndim numpy.size"),

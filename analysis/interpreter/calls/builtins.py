@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Operation
-from graphmend.analysis.interpreter.operations import dictionaries, special_methods
+from graphmend.analysis.interpreter.operations import dictionaries, own_objects, special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.dictionaries import widened
 from graphmend.analysis.interpreter.operations.objects import used
@@ -109,7 +109,9 @@ def _sequence(kind: str) -> _Builtin:
 
 
 def _sorted(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("list", of=element_of(w, args[0], node) if args else UNKNOWN)
+    element = element_of(w, args[0], node) if args else UNKNOWN
+    own_objects.sorted_by_themselves(w, node, element, keywords)
+    return Container("list", of=element)
 
 
 def _enumerate(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -123,6 +125,7 @@ def _zip(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
 def _extreme(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`max` and `min`: Dynamo turns those of tensors into torch.maximum (torch 2.13)."""
     values = args if len(args) > 1 else (element_of(w, args[0], node),) if args else ()
+    own_objects.given(w, node, "extreme", values)
     tensor = next((t for t in map(tensor_in, values) if t is not None), None)
     if tensor is not None:
         return result(tensor, node, "is a Tensor, as an argument is", rank=tensor.rank)
@@ -133,7 +136,9 @@ def _extreme(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Val
 def _sum(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     added = element_of(w, args[0], node) if args else UNKNOWN
     tensor = tensor_in(added)
-    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else widened(added)
+    if tensor is not None:
+        return result(tensor, node, "adds Tensors", rank=tensor.rank)
+    return UNKNOWN if added.dispatches else widened(added)
 
 
 def _truths(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

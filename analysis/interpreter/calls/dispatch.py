@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Call, Operation
-from graphmend.analysis.interpreter.operations import errors, special_methods
+from graphmend.analysis.interpreter.operations import errors, own_objects, special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
@@ -110,6 +110,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
     if isinstance(callee, ExternalName):
         return external(w, callee.name, None, args, keywords, node)
     if isinstance(callee, Function):
+        if callee.info.decorators:
+            own_objects.called(w, node, callee)
         return w.session.enter(callee, args, keywords, w, node)
     if isinstance(callee, Method):
         return _method(w, callee, args, keywords, node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.operations import own_objects
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
@@ -24,6 +25,8 @@ _PURE = frozenset(
 
 
 #: classes that are not written with a capital
+#: written in C, and ask their arguments' classes for a method
+_OF_C = frozenset({"math.floor", "math.ceil", "math.trunc", "operator.length_hint"})
 _CLASSES = frozenset(
     {"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "collections.deque"}
 )
@@ -61,6 +64,8 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
         return Scalar(
             Evidence("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float"
         )
+    if name in _OF_C:
+        own_objects.given(w, node, name, args)
     if name == "operator.index" and any_of(args) is not None:
         return Scalar(None, "int")
     last = name.rpartition(".")[2]

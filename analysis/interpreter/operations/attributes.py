@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.frameworks import PLAIN_VALUES
 from graphmend.analysis.interpreter.events import Error, Operation
-from graphmend.analysis.interpreter.operations import autograd_functions
+from graphmend.analysis.interpreter.operations import autograd_functions, own_objects
 from graphmend.analysis.interpreter.operations.loads import loaded
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
@@ -99,6 +99,8 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if isinstance(value, Function) and name in _OF_FUNCTIONS and isinstance(node, ast.expr):
+        w.emit(Operation, node, f".{name}", value)
     if isinstance(value, Function) and name == "__get__":
         return Intrinsic("__get__", partial(_descended, value), (value,))
     if value is UNKNOWN and name == "flatten_parameters":
@@ -114,6 +116,8 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     return UNKNOWN
 
 
+#: attributes of functions that Dynamo does not read; the former two those under `functools.lru_cache` have
+_OF_FUNCTIONS = frozenset({"cache_clear", "cache_info", "__qualname__"})
 #: what a tensor that is traced never is: those that are end the graph when they enter it (torch 2.13)
 _NEVER = frozenset({"is_sparse", "is_sparse_csr", "is_quantized"})
 
@@ -167,6 +171,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     info = value.info
     if name == "training":
         return Static("bool")
+    own_objects.member(w, node, value, name)
     if value.given and (given := _given(session, value, name)) is not None:
         return given
     method = find_method(session, info, name)
@@ -226,6 +231,8 @@ def _given(session: Host, value: Instance, name: str) -> Value | None:
 
 
 def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
+    if name == "mro" and isinstance(node, ast.expr):
+        w.emit(Operation, node, ".mro", value)
     if value.info.node.keywords and isinstance(node, ast.expr):
         w.emit(Operation, node, "metaclass", value)
     if isinstance(node, ast.expr) and isinstance(made := value.info.names.get(name), ast.Call):

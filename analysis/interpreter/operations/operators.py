@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operation
-from graphmend.analysis.interpreter.operations import errors, special_methods
+from graphmend.analysis.interpreter.operations import errors, own_objects, special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.evidence import Evidence
@@ -106,6 +106,7 @@ def unary(w: Walk, node: ast.UnaryOp) -> Value:
     if tensor is not None:
         return operations.unary(tensor, node)
     if value.dispatches:
+        own_objects.inverted(w, node, value)
         return special_methods.signed(w, node, value)
     if isinstance(value, Scalar) and value.symbolic:
         w.emit(Operation, node, "arithmetic", value)
@@ -139,6 +140,8 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
         if left.__class__ is MarkedTensor and right.__class__ is MarkedTensor:
             errors.together(w, node, left, right)
+        if left.dispatches or right.dispatches:
+            own_objects.met(w, node, special_methods.ARITHMETIC[op.__class__], left, right)
         value = operations.binary(node, op, without_none(left), without_none(right))
         if isinstance(left, SparseTensor) and isinstance(op, ast.MatMult):
             return product_layout(left, right, value)
@@ -178,6 +181,8 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
             return Container(left.kind, left.items * right.value)
         return Container(left.kind, of=left.element)
     if isinstance(left, Static) and left.type == "str":
+        if right.dispatches:
+            own_objects.said(w, node, right)
         if isinstance(op, ast.Mod) and isinstance(node, ast.expr):
             w.emit(Call, node, "builtins.str.__mod__", left, (right,), {})
         return STR

@@ -13,7 +13,8 @@ from graphmend.analysis.resolution.classes import find_method
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
 
-_ARITHMETIC: dict[type[ast.operator], str] = {
+#: by operator, the middle of its method's name
+ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "lshift",
     ast.RShift: "rshift",
@@ -45,7 +46,7 @@ def call_special_method(w: Walk, value: Value, names: tuple[str, ...], args: Arg
 
 def arithmetic(w: Walk, node: ast.AST, op: ast.operator, left: Value, right: Value) -> Value | None:
     """`left op right`."""
-    name = _ARITHMETIC[op.__class__]
+    name = ARITHMETIC[op.__class__]
     own = (f"__i{name}__", f"__{name}__") if isinstance(node, ast.AugAssign) else (f"__{name}__",)
     value = call_special_method(w, left, own, (right,), node)
     return call_special_method(w, right, (f"__r{name}__",), (left,), node) if value is None else value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import call
 from graphmend.analysis.interpreter.events import Operation, Subscript
-from graphmend.analysis.interpreter.operations import errors
+from graphmend.analysis.interpreter.operations import errors, own_objects
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.dictionaries import spread
@@ -175,6 +175,8 @@ def _subscript(w: Walk, node: ast.Subscript) -> Value:
     w.emit(Subscript, node, value, index, False)
     if value.opaque:
         used(w, node, "subscript", value)
+    if index.dispatches:
+        own_objects.indexes(w, node, value, index)
     if isinstance(value, ExternalName) and value.name.startswith("typing.") and tensor_in(index) is not None:
         w.emit(Operation, node, "subscript by a tensor", value)
     element = item(w, value, index, node)
@@ -252,6 +254,8 @@ def _joined(w: Walk, node: ast.JoinedStr) -> Value:
     written = False
     for part in node.values:
         value = w.eval(part)
+        if value.dispatches:
+            own_objects.written(w, node, part, value)
         written = written or (isinstance(value, Tensor) and not value.likely) or isinstance(value, WrittenText)
         plain = not isinstance(part, ast.FormattedValue) or (part.conversion == -1 and part.format_spec is None)
         known.append(str(value.value) if plain and isinstance(value, Const) else None)

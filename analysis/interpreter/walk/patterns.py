@@ -147,9 +147,10 @@ def _class(w: Walk, pattern: ast.MatchClass, value: Value, node: ast.expr) -> bo
     if answer is False:
         return False
     names = list(value.fields or {}) if isinstance(value, Record) else []
+    itself = not names and not isinstance(value, Instance)  # `case int(n)`: builtin classes alone match themselves
     answers: list[bool | None] = [answer]
     for i, inner in enumerate(pattern.patterns):
-        part = attribute(w, value, names[i], node) if i < len(names) else value if not names and i == 0 else UNKNOWN
+        part = attribute(w, value, names[i], node) if i < len(names) else value if itself and i == 0 else UNKNOWN
         answers.append(matched(w, inner, part, node).fits)
     for name, inner in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
         answers.append(matched(w, inner, attribute(w, value, name, node), node).fits)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from graphmend.analysis.interpreter.events import Call, Define, Event
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Value, tensor_in
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -16,6 +16,8 @@ _COPIES = {"copy.copy": "GB0208", "copy.deepcopy": "GB4198"}
 _POWER = "builtins.pow"
 #: read only where its second argument is given by its name
 _GROUPBY = "itertools.groupby"
+#: refused only for what is written in C, or not in sight
+_SIGNATURE = "inspect.signature"
 
 
 class PythonFeature(Rule):
@@ -131,6 +133,8 @@ def example_inputs():
         if event.callee == _GROUPBY:
             by_position = len(event.arguments) > 1
             return Break("GB0134", fill={"call": f"{call} with its key by position"}) if by_position else None
+        if event.callee == _SIGNATURE and event.arguments and isinstance(event.arguments[0], (Function, Class)):
+            return None  # read by a model of its own
         gb_id = refusal(event, context)
         return (
             Break(gb_id, fill={"call": call}, default_only=context.torch.default_only(event.callee))

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -138,13 +139,23 @@ def _check(call: Call) -> None:
         return
     within = {*nodes_in(call.node), *facts.ancestors(call.node)}
     value = statement_value(statement)
-    others = [n for n in nodes_in(value) if n not in within] if value is not None else []
-    if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in others):
+    beside = [n for n in nodes_in(value) if n not in within] if value is not None else []
+    if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in beside):
         raise NotInlinedError(f"what stands beside the call of `{name}` is evaluated before it")
-    reads = any(isinstance(n, _READS) and qualified(facts, n) is None for n in others)
+    # Python evaluates what stands to the left first; the body comes before that now, and binds none of its names
+    others = [n for n in beside if isinstance(n, ast.expr) and _is_left_of(n, call.node)]
+    own = {*locals_of(facts.function), *parameters(facts.function)}
+    reads = any(
+        isinstance(n, _READS) and qualified(facts, n) is None and not (isinstance(n, ast.Name) and n.id in own)
+        for n in others
+    )
     changes = reads and not only_computes(call.function.info)
     if changes or not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
         raise NotInlinedError(f"what stands beside the call of `{name}` does more than compute")
+
+
+def _is_left_of(node: ast.expr, other: ast.expr) -> bool:
+    return (node.lineno, node.col_offset) < (other.lineno, other.col_offset)
 
 
 def statement_value(statement: ast.stmt) -> ast.expr | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, options
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, stored, surely_bound
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.legality.bodies import methods
 from graphmend.transforms.legality.context import reading_names
 from graphmend.transforms.legality.effects import is_layer, runs_code
 from graphmend.transforms.legality.operations import names as known
@@ -40,6 +42,10 @@ _OF_ITS_PLACE = frozenset({"super", "locals", "globals", "vars", "dir", "eval", 
 
 #: what makes another function of one
 _OF_CODE = frozenset("__code__ __defaults__ __kwdefaults__".split())
+
+
+#: methods of what holds data; none looks at who calls it
+_OF_DATA = methods.TENSOR_METHODS | methods.CHANGE | {n for kind in (str, list, dict, set, tuple) for n in dir(kind)}
 
 
 class NotInlinedError(Exception):
@@ -138,9 +144,22 @@ def _may_tell(facts: FunctionFacts, nodes: list[ast.AST], computes_alone: bool) 
         if isinstance(node, ast.Call) and not computes_alone:
             folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
             torchs = folder in (*known.FUNCTIONAL, "math") or (folder == "builtins" and last not in _OF_ITS_PLACE)
-            if not (torchs or is_layer(facts, node.func) or computes(facts, node) or makes_record(facts, node)):
+            if torchs or is_layer(facts, node.func) or computes(facts, node) or makes_record(facts, node):
+                continue
+            if not _is_of_data(facts, node.func):
                 return node.func
     return None
+
+
+def _is_of_data(facts: FunctionFacts, function: ast.expr) -> bool:
+    """Is it a method that tensors, lists, dictionaries or texts have, of something that may be one of them?"""
+    if not isinstance(function, ast.Attribute) or qualified(facts, function) is not None:
+        return False
+    kinds = [*options(facts.value(function.value))]
+    if function.attr not in _OF_DATA or not all(v == UNKNOWN or isinstance(v, (Tensor, Container)) for v in kinds):
+        return False
+    take_for_granted(f"`{shortened(function)}` is taken to be that of a tensor, a container or a text")
+    return True
 
 
 def _is_property(facts: FunctionFacts, node: ast.expr) -> bool:
