@@ -70,6 +70,7 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
+from graphmend.transforms.rewrites.protocols import order_of_objects, special_method, written_out
 from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, make_once, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
     as_operators,
@@ -279,6 +280,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     (
         "GM501",
         (
+            written_out.rewrite,
             name_argument.rewrite,
             copied_container.rewrite,
             torch_form.rewrite,
@@ -291,6 +293,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             guard.rewrite,
         ),
     ),
+    ("GM510", (special_method.rewrite, order_of_objects.rewrite, written_out.rewrite)),
     ("GM605", (ctc_loss.rewrite, device_context.rewrite, eager_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
     (

@@ -8,6 +8,7 @@ import textwrap
 _HEAD = """\
 import copy
 import random
+import types
 
 import torch
 from torch import Tensor, nn
@@ -521,6 +522,24 @@ norm = Norm()
 @torch.compile
 def case(x: Tensor):
     return norm(x)
+""",
+    """class Guess:
+    def __init__(self, score):
+        self.score = score
+
+    def __lt__(self, other):
+        return self.score < other.score
+
+
+def doubled(self, x):
+    return x * 2 * self.score
+
+
+@torch.compile
+def case(x: Tensor):
+    guess = sorted([Guess(2), Guess(1)])[0]
+    guess.doubled = types.MethodType(doubled, guess)
+    return guess.doubled(x)
 """,
 )
 

@@ -86,7 +86,7 @@ _CONSTANT = frozenset(
 _ALONE = frozenset(
     """
     logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join os.getpid
-    builtins.__import__
+    builtins.__import__ datetime.timedelta datetime.timedelta.total_seconds
     """.split()
 )
 _BUILTINS = frozenset(
@@ -119,7 +119,7 @@ _IMMUTABLE = frozenset(
     base64.b64encode base64.b64decode binascii.hexlify binascii.unhexlify binascii.crc32 sysconfig.get_config_var
     bisect.bisect bisect.bisect_left bisect.bisect_right collections.namedtuple operator.itemgetter operator.attrgetter
     operator.methodcaller logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join
-    os.getpid builtins.__import__
+    os.getpid builtins.__import__ dataclasses.make_dataclass datetime.timedelta datetime.timedelta.total_seconds
     """.split()
 )
 _IMPORTS = ("importlib.import_module", "builtins.__import__")

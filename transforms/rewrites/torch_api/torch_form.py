@@ -41,7 +41,7 @@ from graphmend.transforms.legality.rows.stacked import NotRowsError, as_rows
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
-from graphmend.transforms.rewrites.torch_api.forms import derivatives, drawn_numbers, filled_elements
+from graphmend.transforms.rewrites.torch_api.forms import asked_of_tensors, derivatives, drawn_numbers, filled_elements
 from graphmend.transforms.rewrites.torch_api.forms.form import Form, asked, taken_for_tensor
 
 if TYPE_CHECKING:
@@ -318,6 +318,9 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], Form | str | None], ...] 
     filled_elements.applied,
     _sorted,
     _position,
+    asked_of_tensors.is_nonzero,
+    asked_of_tensors.is_same_size,
+    asked_of_tensors.swapped,
     _copied,
     drawn_numbers.uniform,
     drawn_numbers.number,
