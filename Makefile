@@ -42,8 +42,8 @@ demo: $(STAMP)  ## mend T5 and BART through the real server and let TorchDynamo 
 test: $(STAMP)  ## all tests
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
-test-fast: $(STAMP)  ## the tests of a minute: none imports torch, builds anything or goes through hundreds of files
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not torch and not build and not many'
+test-fast: $(STAMP)  ## the tests of a minute: none imports torch, starts a process, builds anything or goes through hundreds of files
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not torch and not build and not many and not process'
 
 test-pythons: $(STAMP)  ## the tests without torch on each Python that is here; PYTHONS names others
 	$(BIN)/python -m bench.versions.pythons $(PYTHONS)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 Report = pytest.CollectReport
 
 
@@ -54,6 +55,16 @@ def real_files_if_any() -> list[Path]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests never read or write the user's cache."""
     monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "graphmend-cache"))
+
+
+#: folders of tests, and files, that speak to processes: servers, commands, programs under the importer
+_OF_PROCESSES = ("assistant", "importer", "server", "cli/test_full.py", "cli/test_process.py", "cli/test_hooks.py")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    below = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+    if below.startswith(_OF_PROCESSES):
+        item.add_marker("process")
 
 
 def _without_torch(config: pytest.Config) -> bool:

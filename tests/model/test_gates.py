@@ -260,6 +260,7 @@ FOLDERS = [
 ]
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_functions_pass_as_their_own_replacement(folder: Path) -> None:
     if not folder.is_dir():
