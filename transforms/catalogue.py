@@ -70,7 +70,12 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
-from graphmend.transforms.rewrites.protocols import order_of_objects, special_method, written_out
+from graphmend.transforms.rewrites.protocols import (
+    namespace_as_names,
+    order_of_objects,
+    special_method,
+    written_out,
+)
 from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, make_once, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
     as_operators,
@@ -281,6 +286,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM501",
         (
             written_out.rewrite,
+            namespace_as_names.rewrite,
             name_argument.rewrite,
             copied_container.rewrite,
             torch_form.rewrite,

@@ -539,7 +539,8 @@ def doubled(self, x):
 def case(x: Tensor):
     guess = sorted([Guess(2), Guess(1)])[0]
     guess.doubled = types.MethodType(doubled, guess)
-    return guess.doubled(x)
+    options = types.SimpleNamespace(scale=2)
+    return guess.doubled(x) * options.scale
 """,
 )
 

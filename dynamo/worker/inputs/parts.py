@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import textwrap
+from functools import lru_cache
 from types import ModuleType
 
 import torch
@@ -18,6 +19,7 @@ def is_called(cls: type, name: str) -> bool:
     return kept is not None and re.search(rf"\bself\.{name}(\.\w+)?\(", text) is not None
 
 
+@lru_cache(maxsize=256)
 def _text(cls: type) -> str:
     try:
         return textwrap.dedent(inspect.getsource(cls))
