@@ -44,7 +44,7 @@ def is_plain_field(name: str, within: ast.AST, *owners: Value) -> bool:
 def _has_field(info: ClassInfo, name: str, method: str) -> bool:
     """Has an object of a class a field by the time a method runs that it does not run itself while it is made?"""
     chain = mro(info)
-    if not all(_is_plain(cls) and is_as_written(cls) for cls in chain) or _is_reached(info):
+    if not all(_is_plain(cls) and is_as_written(cls) for cls in chain) or is_reached(info):
         return False
     if any(name in own for c in chain for own in (c.methods, c.setters, c.classes)):
         return False
@@ -123,7 +123,7 @@ def _calls_base(statement: ast.stmt) -> bool:
     return False
 
 
-def _is_reached(info: ClassInfo) -> bool:
+def is_reached(info: ClassInfo) -> bool:
     """Does the file reach fields of objects otherwise than by their names?"""
     tree = info.module.source.tree
     return tree is not None and any(_reaching(tree))

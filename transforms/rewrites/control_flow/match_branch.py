@@ -19,8 +19,9 @@ After:
         y = x
 
 Legal when:
-    the subject is a tensor or a number taken out of one, or a tuple of these and of others that is written there, and
-    each case compares it with values, or matches everything. A name that a case binds is read in that case only.
+    the subject is a tensor or a number taken out of one, or a tuple of these and of others that is written there; or
+    what a case asks besides, behind its `if`, is about a tensor, and the subject may be anything. Each case compares it
+    with values, or matches everything. A name that a case binds is read in that case only.
 
 Differs in:
     nothing: a branch asks the same questions in the same order. It is written for the mends of branches, and stays
@@ -65,7 +66,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     subject = chosen.subject
     parts = subject.elts if isinstance(subject, ast.Tuple) else [subject]
-    if not any(is_tensor(facts, part) or isinstance(facts.value(part), Scalar) for part in parts):
+    guarded = any(n is facts.node for c in chosen.cases if c.guard is not None for n in nodes_in(c.guard))
+    if not guarded and not any(is_tensor(facts, part) or isinstance(facts.value(part), Scalar) for part in parts):
         return refuse(NAME, f"`{ast.unparse(subject)}` is neither a tensor nor a number out of one")
     if not replaceable(facts, [chosen]) or not begins_line(facts.source, chosen):
         return refuse(NAME, "the statement shares its line with another one")

@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import locals_of, parameters
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.liveness import surely_bound
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
@@ -61,8 +60,6 @@ if TYPE_CHECKING:
 
 NAME = "body_of_call"
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda, ast.JoinedStr)
-
-_READS = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 @asks("effects", "names", any_value=True)
@@ -142,16 +139,31 @@ def _check(call: Call) -> None:
     beside = [n for n in nodes_in(value) if n not in within] if value is not None else []
     if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield)) for n in beside):
         raise NotInlinedError(f"what stands beside the call of `{name}` is evaluated before it")
-    # Python evaluates what stands to the left first; the body comes before that now, and binds none of its names
-    others = [n for n in beside if isinstance(n, ast.expr) and _is_left_of(n, call.node)]
-    own = {*locals_of(facts.function), *parameters(facts.function)}
-    reads = any(
-        isinstance(n, _READS) and qualified(facts, n) is None and not (isinstance(n, ast.Name) and n.id in own)
-        for n in others
-    )
-    changes = reads and not only_computes(call.function.info)
-    if changes or not all(repeatable(facts, n) for n in others if isinstance(n, ast.Call)):
+    # what stands to the left is evaluated first, but for what comes behind stars in a call
+    spread = any(_spreads(n) for n in nodes_in(statement))
+    before = [n for n in beside if isinstance(n, ast.expr) and (spread or _is_left_of(n, call.node))]
+    given = [*call.node.args, *(k.value for k in call.node.keywords)]
+    if not only_computes(call.function.info) or effects(facts, *given):
+        before = [n for n in before if not _is_only_named(facts, n, within)]
+        if any(not isinstance(n, ast.Constant) for n in before):
+            raise NotInlinedError(f"what stands beside the call of `{name}` is computed before it")
+    elif not all(repeatable(facts, n) for n in before if isinstance(n, ast.Call)):
         raise NotInlinedError(f"what stands beside the call of `{name}` does more than compute")
+
+
+def _spreads(node: ast.AST) -> bool:
+    """`*values` or `**values`."""
+    return isinstance(node, ast.Starred) or (isinstance(node, ast.keyword) and node.arg is None)
+
+
+def _is_only_named(facts: FunctionFacts, node: ast.expr, within: set[ast.AST]) -> bool:
+    """Is it a local name, surely bound, whose object is taken as it is: all that is done with it comes later?"""
+    above = facts.parent(node)
+    if isinstance(above, ast.Dict):
+        spread = (value for key, value in zip(above.keys, above.values, strict=True) if key is None)
+        if any(value is node for value in spread):
+            return False
+    return isinstance(node, ast.Name) and above in within and node.id in surely_bound(facts, node)
 
 
 def _is_left_of(node: ast.expr, other: ast.expr) -> bool:

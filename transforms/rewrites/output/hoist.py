@@ -33,7 +33,7 @@ from graphmend.analysis.lattice.values import Container, Static
 from graphmend.analysis.syntax.span import Span
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, locals_of, reads
+from graphmend.transforms.code.liveness import fresh, locals_of, reads, writes
 from graphmend.transforms.code.module_level import changing_global, insert_above, local_name_in, top_statement
 from graphmend.transforms.code.positions import begins_line, first_position, replaceable
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -193,6 +193,8 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
     free = sorted((reads(node) & locals_of(facts.function)) - {node.name})
     if free:
         return refuse(NAME, f"the class reads `{free[0]}`, which each call has its own of")
+    if any(node.name in writes(n) for n in nodes_in(facts.function) if n is not node):
+        return refuse(NAME, f"`{node.name}` is bound to something else in the function, too")
     top = top_statement(facts)
     tree = facts.source.tree
     assert tree is not None

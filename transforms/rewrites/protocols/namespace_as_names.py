@@ -51,6 +51,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     members = [k.arg for k in call.keywords if k.arg is not None]
     if not members or len(members) < len(call.keywords) or len(set(members)) < len(members):
         return refuse(NAME, "what the namespace holds is not written out")
+    if any(member.startswith("__") for member in members):
+        return refuse(NAME, "a member has another name inside of a class")
     if len(bindings(facts).get(name, [])) != 1 or name in parameters(facts.function):
         return refuse(NAME, f"`{name}` is bound anew")
     if not replaceable(facts, [statement]):

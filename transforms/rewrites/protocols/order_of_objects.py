@@ -1,18 +1,18 @@
 """Sort objects by the field that their class compares, instead of by the comparison itself.
 
 Before:
-    best = max(guesses)
+    guesses = sorted(Guess(score, value) for score, value in found)
 
 After:
-    best = sorted(guesses, key=lambda guess: guess.score, reverse=True)[0]
+    guesses = sorted((Guess(score, value) for score, value in found), key=lambda guess: guess.score)
 
 Legal when:
-    the class of what is sorted is in sight, and its `__lt__`, or `__gt__`, compares the same fields of both objects; or
-    it is a dataclass with `order=True`, all of whose fields are compared.
+    what is sorted is made there, by calls of one class of the file that is as it is written, whose `__lt__` compares
+    the same fields of both objects, which each has; or it is a dataclass with `order=True` and fields of plain types.
 
 Differs in:
-    nothing for `sorted`. `max` and `min` of nothing raise another exception, and where a NaN is compared another object
-    may come out.
+    nothing: the same fields are compared in the same order. One that falls (`self.score > other.score`) is left, as
+    `reverse=True` compares the other way round, of which NaN tells.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Container, Value, options
 from graphmend.analysis.program.definitions import ClassInfo
-from graphmend.analysis.program.entities import Instance, Record, class_of
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.legality.names.replaced import is_free
-from graphmend.transforms.legality.objects.classes import subclasses
-from graphmend.transforms.questions import take_for_granted
+from graphmend.transforms.legality.objects.exact import exact_class, has_any, method_named
+from graphmend.transforms.legality.objects.plain_fields import is_plain_field
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -39,128 +38,108 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "order_of_objects"
-_COMPARISONS: dict[str, type[ast.cmpop]] = {"__lt__": ast.Lt, "__gt__": ast.Gt}
-_NAN = Difference("nan", "where a NaN is compared, another object may come out")
-_EMPTY = Difference("exception", "of nothing it raises an IndexError instead of a ValueError")
+_PLAIN = frozenset({"int", "float", "str", "bool"})
 
 
 class _Key(NamedTuple):
     fields: list[str]
     is_tuple: bool
-    falls: bool
-    """Is the object with the greatest fields the first one?"""
 
 
 @asks("names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    names = ("builtins.sorted", "builtins.max", "builtins.min")
-    call = called(facts, facts.node, *names) if isinstance(facts.node, ast.Call) else None
-    if call is None or not call.args or any(isinstance(a, ast.Starred) for a in call.args):
+    call = called(facts, facts.node, "builtins.sorted") if isinstance(facts.node, ast.Call) else None
+    if call is None or len(call.args) != 1 or call.keywords or not isinstance(call.func, ast.Name):
         return None
-    name = ast.unparse(call.func)
-    several = len(call.args) > 1
-    values = [facts.value(a) for a in call.args]
-    elements = values if several else [values[0].element] if isinstance(values[0], Container) else []
-    info = _class_of(elements)
+    if call.func.id in locals_of(facts.function) or not is_free(call.func.id, facts.source.tree):
+        return refuse(NAME, f"`{call.func.id}` is another function here")
+    info = _class_of(facts, call.args[0])
     if info is None:
-        return None
-    given = {k.arg: k.value for k in call.keywords}
-    if "default" in given or None in given or (name != "sorted" and "reverse" in given):
-        return refuse(NAME, f"`{name}` is given more than what is to be put in order, and a key")
-    if "sorted" in facts.names or "sorted" in locals_of(facts.function) or not is_free("sorted", facts.source.tree):
-        return refuse(NAME, "`sorted` is another function here")
-    code = Code(facts.source)
-    falls = False
-    if "key" in given:
-        if name == "sorted":
-            return None
-        key = code.text(given["key"])
-    else:
-        found = _key(info)
-        if found is None:
-            return refuse(NAME, f"`{info.name}` does not compare the same fields of two objects alone")
-        falls = found.falls
-        one = fresh(facts, info.name.strip("_").lower() or "item")
-        fields = [f"{one}.{field}" for field in found.fields]
-        compared = f"({', '.join(fields)}{',' if len(fields) == 1 else ''})" if found.is_tuple else fields[0]
-        key = f"lambda {one}: {compared}"
-    if not all(isinstance(o, Instance) and o.made_inside for e in elements for o in options(e)):
-        take_for_granted(f"what `{name}` puts in order is taken to be of class `{info.name}`")
-    among = f"[{', '.join(code.argument(a) for a in call.args)}]" if several else code.argument(call.args[0])
-    options_ = "".join(f", {k.arg}={code.text(k.value)}" for k in call.keywords if k.arg == "reverse")
-    if name == "sorted":
-        if falls and options_:
-            return refuse(NAME, "the order falls already, and is to be turned round")
-        falling = ", reverse=True" if falls else options_
-        text = f"sorted({among}, key={key}{falling})"
-        return offer(NAME, "sort by what is compared", facts, lambda: [replace_expression(facts.source, call, text)])
-    falling = ", reverse=True" if (name == "max") != falls else ""  # which keeps the first of equal ones first, too
-    text = f"sorted({among}, key={key}{falling})[0]"
-    there = several or (isinstance(call.args[0], (ast.List, ast.Tuple)) and call.args[0].elts)
-    differences = [_NAN] if there else [_NAN, _EMPTY]
+        return refuse(NAME, "what is sorted is not made there by calls of one class of the file, as it is written")
+    found = _key(facts, info)
+    if found is None:
+        return refuse(NAME, f"`{info.name}` does not compare the same fields of two objects alone")
+    one = fresh(facts, info.name.strip("_").lower() or "item")
+    fields = [f"{one}.{field}" for field in found.fields]
+    compared = f"({', '.join(fields)}{',' if len(fields) == 1 else ''})" if found.is_tuple else fields[0]
+    text = f"{call.func.id}({Code(facts.source).argument(call.args[0])}, key=lambda {one}: {compared})"
     return offer(
         NAME,
         "sort by what is compared",
         facts,
         lambda: [replace_expression(facts.source, call, text)],
-        differences,
     )
 
 
-def _class_of(elements: list[Value]) -> ClassInfo | None:
-    """The class of all of some values, where they are objects of one."""
-    found = {class_of(o) for e in elements for o in options(e) if isinstance(o, (Instance, Record))}
-    whole = all(isinstance(o, (Instance, Record)) for e in elements for o in options(e))
-    return next(iter(found)) if whole and len(found) == 1 else None
+def _class_of(facts: FunctionFacts, given: ast.expr) -> ClassInfo | None:
+    """The class whose calls make what is sorted, where that is written out, or by a comprehension."""
+    match given:
+        case ast.List(elts=made) | ast.Tuple(elts=made) if made:
+            pass
+        case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
+            made = [element]
+        case _:
+            return None
+    classes = {exact_class(facts, one) if isinstance(one, ast.Call) else None for one in made}
+    return next(iter(classes)) if len(classes) == 1 else None
 
 
-def _key(info: ClassInfo) -> _Key | None:
-    """What puts the objects of a class in the order of its own comparison."""
-    own = {name for cls in (*mro(info), *subclasses(info)) for name in _COMPARISONS if name in cls.methods}
-    if any(own & cls.methods.keys() for cls in subclasses(info) if cls is not info):
+def _key(facts: FunctionFacts, info: ClassInfo) -> _Key | None:
+    """What puts the objects of a class in the order of its own `__lt__`."""
+    compared = _compared(info) if has_any(info, frozenset({"__lt__"})) else _of_dataclass(info)
+    if compared is None or any(name.startswith("__") for name in compared.fields):
         return None
-    keys = {_compared(info, name) for name in own} if own else {_of_dataclass(info)}
-    found = next(iter(keys)) if len(keys) == 1 else None
-    if found is None:
-        return None
-    fields, is_tuple, falls = found
-    if any(field in cls.methods for field in fields for cls in mro(info)):
-        return None
-    return _Key(list(fields), is_tuple, falls)
+    asked = ast.parse("def asked(): pass").body[0]  # no method of the class: what each object has once it is made
+    return compared if all(is_plain_field(name, asked, Instance(info)) for name in compared.fields) else None
 
 
-def _compared(info: ClassInfo, name: str) -> tuple[tuple[str, ...], bool, bool] | None:
-    """The fields that `def __lt__(self, other): return self.a < other.a` compares, and whether the order falls."""
-    method = next(cls.methods[name] for cls in mro(info) if name in cls.methods)
-    match method.node:
+def _compared(info: ClassInfo) -> _Key | None:
+    """The fields that `def __lt__(self, other): return self.a < other.a` compares."""
+    method = method_named(info, "__lt__")
+    match method.node if method is not None else None:
         case ast.FunctionDef(
-            args=ast.arguments(args=[ast.arg(arg=own), ast.arg(arg=other)], vararg=None, kwonlyargs=[]),
-            body=[ast.Return(value=ast.Compare(left=left, ops=[op], comparators=[right]))],
-            decorator_list=[],
-        ) if isinstance(op, (ast.Lt, ast.Gt)):
+            args=ast.arguments(posonlyargs=[], args=[ast.arg(arg=own), ast.arg(arg=other)], vararg=None, kwonlyargs=[]),
+            body=[ast.Return(value=ast.Compare(left=left, ops=[ast.Lt()], comparators=[right]))],
+        ):
             one, two = _fields(left, own), _fields(right, other)
-            if one is None or one != two:
+            if one is None or one != two or isinstance(left, ast.Tuple) != isinstance(right, ast.Tuple):
                 return None
-            return one, isinstance(left, ast.Tuple), not isinstance(op, _COMPARISONS[name])
+            return _Key(one, isinstance(left, ast.Tuple))
     return None
 
 
-def _fields(node: ast.expr, owner: str) -> tuple[str, ...] | None:
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    names = [p.attr for p in parts if isinstance(p, ast.Attribute) and isinstance(p.value, ast.Name)]
-    own = all(isinstance(p, ast.Attribute) and isinstance(p.value, ast.Name) and p.value.id == owner for p in parts)
-    return tuple(names) if own and names else None
+def _fields(node: ast.expr, owner: str) -> list[str] | None:
+    names: list[str] = []
+    for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+        match part:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name == owner:
+                names.append(attr)
+            case _:
+                return None
+    return names or None
 
 
-def _of_dataclass(info: ClassInfo) -> tuple[tuple[str, ...], bool, bool] | None:
-    if info.node.bases or not any(_is_ordered(d) for d in info.node.decorator_list):
+def _of_dataclass(info: ClassInfo) -> _Key | None:
+    """All fields of a dataclass that is ordered, which has nothing but fields of plain types, and methods."""
+    if len(mro(info)) != 1 or has_any(info, frozenset({"__gt__", "__eq__", "__le__", "__ge__"})):
         return None
-    stated = [s for s in info.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
-    if not stated or any(isinstance(s.value, ast.Call) or "Var" in ast.unparse(s.annotation) for s in stated):
+    if [_is_ordered(d) for d in info.node.decorator_list] != [True]:
         return None
-    return tuple(s.target.id for s in stated if isinstance(s.target, ast.Name)), True, False
+    fields: list[str] = []
+    for statement in info.node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id=kind), value=ast.Constant() | None):
+                if kind not in _PLAIN:
+                    return None
+                fields.append(name)
+            case ast.FunctionDef() | ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                return None
+    return _Key(fields, True) if fields else None
 
 
 def _is_ordered(decorator: ast.expr) -> bool:
-    given = decorator.keywords if isinstance(decorator, ast.Call) else ()
-    return any(k.arg == "order" and isinstance(k.value, ast.Constant) and k.value.value is True for k in given)
+    """`@dataclass(order=True)`; that it is the one of `dataclasses` is asked of every class that is plain."""
+    given = decorator.keywords if isinstance(decorator, ast.Call) else []
+    return [(k.arg, getattr(k.value, "value", None)) for k in given] == [("order", True)]

@@ -12,12 +12,12 @@ After:
         reader.close()
 
 Legal when:
-    `functools.partialmethod` is given a method of its class and constants; the name that `globals()` is asked for is
-    one of the module; what is closed is made by the `with` itself.
+    `functools.partialmethod` is given a method of its class, above it, and constants, and the object is made in sight;
+    the name that `globals()` is asked for is one of the module, bound above the function, once, and looked up so here
+    alone; what is closed has a plain name, which keeps it.
 
 Differs in:
-    nothing for names and `closing`. A method that `types.MethodType` binds becomes a `functools.partial`, which is of
-    another class; the method that a partial one calls is taken to be the one in sight.
+    nothing.
 """
 
 from __future__ import annotations
@@ -25,19 +25,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.program.definitions import ClassInfo
-from graphmend.analysis.program.entities import Instance
-from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.code.expression_text import Code, bracketed
-from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh, locals_of, parameters, writes
+from graphmend.transforms.code.liveness import locals_of, parameters, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
-from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.objects.classes import subclasses
-from graphmend.transforms.questions import take_for_granted
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.legality.names.replaced import is_lasting
+from graphmend.transforms.legality.objects.exact import binds, exact_class, method_named
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -45,12 +41,12 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "written_out"
-_TYPE = Difference("type", "what is bound is a functools.partial instead of a method, without its attributes")
+_SCOPES = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.ClassDef)
 
 
-@asks("names", any_value=True)
+@asks(any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    return _closed(facts) or _partial(facts) or _global(facts) or _bound(facts)
+    return _closed(facts) or _partial(facts) or _global(facts)
 
 
 def _partial(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -59,19 +55,24 @@ def _partial(facts: FunctionFacts) -> Fix | Refusal | None:
     call = next((n for n in around if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)), None)
     if call is None or not isinstance(call.func, ast.Attribute):
         return None
-    value = facts.value(call.func.value)
-    if not isinstance(value, Instance):
+    info = exact_class(facts, call.func.value)
+    found = binds(info, call.func.attr) if info is not None else None
+    match found[1] if found is not None else None:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call(args=[ast.Name(id=name), *first]) as made):
+            pass
+        case _:
+            return None
+    assert info is not None
+    assert found is not None
+    if info.module.qualified(made.func) != "functools.partialmethod":
         return None
-    made = next((c.names[call.func.attr] for c in mro(value.info) if call.func.attr in c.names), None)
-    if not isinstance(made, ast.Call) or ast.unparse(made.func).rpartition(".")[2] != "partialmethod" or not made.args:
-        return None
-    of, *first = made.args
-    if not isinstance(of, ast.Name) or not _is_plain_method(value.info, of.id):
-        return refuse(NAME, "what the partial method calls is no plain method of the class, or one that is overridden")
-    fixed = [*first, *(k.value for k in made.keywords)]
-    if not all(isinstance(a, ast.Constant) for a in fixed) or any(
-        k.arg is None for k in (*made.keywords, *call.keywords)
-    ):
+    method = method_named(info, name)
+    if method is None or method.node not in found[0].node.body or method.node.lineno > made.lineno:
+        return refuse(NAME, f"`{name}` is not known to be the one method in sight that the partial method calls")
+    if name.startswith("__") or method.node.args.kwarg is not None:
+        return refuse(NAME, f"`{name}` has another name outside of its class, or takes any keywords")
+    fixed, spread = [*first, *(k.value for k in made.keywords)], [*made.keywords, *call.keywords]
+    if not all(isinstance(a, ast.Constant) for a in fixed) or any(k.arg is None for k in spread):
         return refuse(NAME, "what the partial method is given is no constant, or spread out")
     code = Code(facts.source)
     own = {k.arg for k in call.keywords}
@@ -79,60 +80,33 @@ def _partial(facts: FunctionFacts) -> Fix | Refusal | None:
     parts += [code.argument(a) for a in call.args]
     parts += [f"{k.arg}={ast.unparse(k.value)}" for k in made.keywords if k.arg not in own]
     parts += [f"{k.arg}={code.argument(k.value)}" for k in call.keywords]
-    text = f"{bracketed(code.text(call.func.value))}.{of.id}({', '.join(parts)})"
-    if not value.made_inside:
-        take_for_granted(f"`{ast.unparse(call.func.value)}` is taken to be of class `{value.info.name}`")
+    text = f"{bracketed(code.text(call.func.value))}.{name}({', '.join(parts)})"
     return offer(NAME, "call the method itself", facts, lambda: [replace_expression(facts.source, call, text)])
-
-
-def _is_plain_method(info: ClassInfo, name: str) -> bool:
-    method = next((cls.methods[name] for cls in mro(info) if name in cls.methods), None)
-    if method is None or method.decorators:
-        return False
-    others = (cls for cls in (*mro(info), *subclasses(info)) if cls is not method.owner)
-    return not any(name in cls.methods or name in cls.names or name in cls.assigned for cls in others)
 
 
 def _global(facts: FunctionFacts) -> Fix | Refusal | None:
     """`globals()["name"]`."""
-    node = facts.node
-    if not isinstance(node, ast.Call) or called(facts, node, "builtins.globals") is None:
+    node, tree = facts.node, facts.source.tree
+    if not isinstance(node, ast.Call) or called(facts, node, "builtins.globals") is None or tree is None:
         return None
     whole = facts.parent(node)
     name = constant(whole.slice) if isinstance(whole, ast.Subscript) and whole.value is node else None
     if not isinstance(whole, ast.Subscript) or not isinstance(whole.ctx, ast.Load) or not isinstance(name, str):
         return refuse(NAME, "only a name that is written out has another form")
-    if name in {*locals_of(facts.function), *parameters(facts.function)}:
-        return refuse(NAME, f"`{name}` is a name of the function, too")
-    if not _is_of_module(facts, name):
-        return refuse(NAME, f"`{name}` may not be there, or not any more")
+    inside = facts.function not in tree.body or any(isinstance(a, _SCOPES) for a in facts.ancestors(node))
+    if inside or name in {*locals_of(facts.function), *parameters(facts.function)}:
+        return refuse(NAME, f"`{name}` may be a name of the function, too")
+    if sum(isinstance(n, ast.Name) and n.id in ("globals", "vars", "exec", "eval") for n in nodes_in(tree)) > 1:
+        return refuse(NAME, "names of the module are looked up, or written, elsewhere, too")
+    if not is_lasting(name, tree) or not any(_binds(s, name) for s in tree.body[: tree.body.index(facts.function)]):
+        return refuse(NAME, f"`{name}` may not be there yet, or not any more")
     return offer(NAME, "name it", facts, lambda: [replace_expression(facts.source, whole, name)])
 
 
-def _is_of_module(facts: FunctionFacts, name: str) -> bool:
-    """Does a statement of the module's top level bind a name on every way, and none take it away?"""
-    tree = facts.source.tree
-    if tree is None:
-        return False
-    defined = any(isinstance(s, (ast.FunctionDef, ast.ClassDef)) and s.name == name for s in tree.body)
-    bound = any(isinstance(s, (ast.Assign, ast.Import, ast.ImportFrom)) and name in writes(s) for s in tree.body)
-    gone = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Del) for n in nodes_in(tree))
-    return (defined or bound) and not gone
-
-
-def _bound(facts: FunctionFacts) -> Fix | Refusal | None:
-    """`types.MethodType(function, value)`."""
-    node = facts.node
-    call = called(facts, node, "types.MethodType") if isinstance(node, ast.Call) else None
-    if call is None or len(call.args) != 2 or call.keywords:
-        return None
-    imports, code = Imports(facts), Code(facts.source)
-    text = f"{imports.name('functools.partial')}({', '.join(code.argument(a) for a in call.args)})"
-
-    def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_expression(facts.source, call, text)]
-
-    return offer(NAME, "bind the value as an argument", facts, make, [_TYPE])
+def _binds(statement: ast.stmt, name: str) -> bool:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return statement.name == name
+    return isinstance(statement, (ast.Assign, ast.Import, ast.ImportFrom)) and name in writes(statement)
 
 
 def _closed(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -142,20 +116,19 @@ def _closed(facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     (item,) = statement.items
     call = called(facts, item.context_expr, "contextlib.closing")
-    if call is None or len(call.args) != 1 or call.keywords:
+    if call is None:
         return None
-    target = item.optional_vars
-    if (target is not None and not isinstance(target, ast.Name)) or not replaceable(facts, [statement]):
-        return refuse(NAME, "what is closed is bound to no plain name, or the statement shares its line")
-    name = target.id if isinstance(target, ast.Name) else fresh(facts, "closed")
-    if isinstance(target, ast.Name) and any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, (ast.Store, ast.Del))
-        for s in statement.body
-        for n in nodes_in(s)
-    ):
-        return refuse(NAME, f"`{name}` is bound anew before it is closed")
-    lines = [f"{name} = {Code(facts.source).line(call.args[0])}", "try:", f"    {HOLE.format(0)}"]
-    text = "\n".join([*lines, "finally:", f"    {name}.close()"]) + "\n"
+    target, given = item.optional_vars, call.args[0] if len(call.args) == 1 else None
+    if not isinstance(target, ast.Name) or given is None or isinstance(given, ast.Starred) or call.keywords:
+        return refuse(NAME, "what is closed is bound to no plain name")
+    if not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    shared = any(isinstance(n, (ast.Global, ast.Nonlocal)) and target.id in n.names for n in nodes_in(facts.function))
+    inner = [n for s in statement.body for n in nodes_in(s)]
+    if shared or any(target.id in (*writes(n), getattr(n, "name", None), getattr(n, "rest", None)) for n in inner):
+        return refuse(NAME, f"`{target.id}` may be bound anew before it is closed")
+    lines = [f"{target.id} = {Code(facts.source).line(given)}", "try:", f"    {HOLE.format(0)}"]
+    text = "\n".join([*lines, "finally:", f"    {target.id}.close()"]) + "\n"
     return offer(
         NAME,
         "close it behind the block",
