@@ -79,7 +79,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a builtin that is not traced",
         "builtins.breakpoint builtins.bytearray builtins.bytes builtins.classmethod builtins.compile builtins.dir "
         "builtins.exec builtins.globals builtins.memoryview builtins.object builtins.open builtins.print "
-        "builtins.property builtins.staticmethod io.open operator.indexOf",
+        "builtins.property builtins.staticmethod io.open operator.delitem operator.indexOf operator.setitem",
     ),
     (
         "GB0059",

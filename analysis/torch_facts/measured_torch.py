@@ -34,7 +34,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.autograd.Variable torch.autograd.variable.Variable torch.optim.Optimizer.step torch.random.manual_seed "
         "torch.resize_as_ torch.save torch.set_num_threads torch.set_rng_state torch.sparse_coo_tensor "
         "torch.thread_safe_generator torch.typename "
-        "torch.cpu._is_avx2_supported torch.jit.fork torch.jit.isinstance torch.jit.wait "
+        "torch.cpu._is_avx2_supported torch.jit.fork torch.jit.isinstance torch.jit.script torch.jit.wait "
         "torch.utils.data.default_collate torch.utils.swap_tensors "
         "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),

@@ -110,7 +110,11 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
         w.emit(CustomCall, node, own, args)
     if name in OPERATORS and (value := operator(w, name, args, keywords, node)) is not None:
         return value
-    if name.startswith("torch.") and any(isinstance(a, Instance) for a in args) and isinstance(node, ast.expr):
+    if (
+        name.startswith("torch.")
+        and ("generator" in keywords or any(isinstance(a, Instance) for a in args))
+        and isinstance(node, ast.expr)
+    ):
         w.emit(Call, node, "torch.operation", ExternalName(name), args, keywords)
     if "out" in keywords and isinstance(node, ast.expr) and name.startswith("torch."):
         w.emit(Call, node, "torch.out", None, args, keywords)

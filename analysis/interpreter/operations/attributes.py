@@ -7,7 +7,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.driver.frameworks import PLAIN_VALUES
+from graphmend.analysis.driver.frameworks import HOOKS, PLAIN_VALUES
 from graphmend.analysis.interpreter.events import Error, Operation
 from graphmend.analysis.interpreter.operations import autograd_functions, own_objects
 from graphmend.analysis.interpreter.operations.loads import loaded
@@ -294,6 +294,8 @@ def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):
+        if name in HOOKS:
+            return Method(ExternalInstance("torch.nn.Module", made_inside=value.made_inside), name)
         if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
             origin = Evidence("is a parameter of a module, so a Tensor", node)
             return Tensor(origin, None, "float", graph_input=True)

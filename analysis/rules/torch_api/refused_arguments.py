@@ -80,7 +80,7 @@ def example_inputs():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)
         if event.callee == "torch.operation":
-            return _object(event, context)
+            return _object(event, context) or _generator(event)
         if event.callee in _OPAQUE_CALLS:
             return _OPAQUE_CALLS[event.callee](event)
         demand = refused_argument(event)
@@ -107,6 +107,15 @@ def _object(event: Call, context: Context) -> Break | None:
         if override is not None and _declines(override.node):
             return Break("GB0000", fill=fill)
     return None
+
+
+def _generator(event: Call) -> Break | None:
+    """Numbers that are drawn by a generator of the program's own."""
+    assert isinstance(event.receiver, ExternalName)
+    given = event.keywords.get("generator")
+    if not isinstance(given, ExternalInstance) or given.cls != "torch.Generator":
+        return None
+    return Break("GB0055", fill={"call": f"{event.receiver.name}()", "reason": "takes torch's own generators alone"})
 
 
 def _declines(node: ast.AST) -> bool:

@@ -92,7 +92,7 @@ def example_inputs():
         if callee in _DATA_DEPENDENT or callee in (_MARK_DIRTY, "torch.as_tensor", "numpy.ndarray.astype"):
             return True
         if callee.startswith("torch.optim."):
-            return callee.rpartition(".")[2] in _OPTIMIZER
+            return callee.rpartition(".")[2] in _OPTIMIZER or may_refuse(callee, torch)
         dynamic = any("d" in o.flags for o in torch.overloads(callee))
         return callee.startswith("torch.") and not dynamic and callee not in _ELSEWHERE and may_refuse(callee, torch)
 
