@@ -216,6 +216,24 @@ def needed(facts: FunctionFacts) -> Difference | None:
     return None
 
 
+_INFERENCE = "torch.inference_mode"
+
+
+@answers("memory")
+def inferred(facts: FunctionFacts) -> ast.AST | None:
+    """What no graph compiles under `torch.inference_mode`: something from outside that is changed in place
+    (`aot_eager` and `inductor`, torch 2.13), and that a break leaves to plain Python.
+    """
+    modes = [*facts.function.decorator_list, *(i for n in nodes_in(facts.function) for i in getattr(n, "items", ()))]
+    named = (getattr(mode, "context_expr", mode) for mode in modes)
+    if not any(qualified(facts, m.func if isinstance(m, ast.Call) else m) == _INFERENCE for m in named):
+        return None
+    for _, target in changes(facts):
+        if not (isinstance(target, ast.Name) and bindings(facts).get(target.id)):
+            return target
+    return None
+
+
 def _differentiable(facts: FunctionFacts) -> bool:
     """May gradients flow through anything that leaves the function?"""
     for node in nodes_in(facts.function):

@@ -18,7 +18,7 @@ from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import listing_module, observed, reading_names, telling
 from graphmend.transforms.legality.gradients.not_finite import POISONED, poisons, trains
-from graphmend.transforms.legality.in_place import needed, recomputed
+from graphmend.transforms.legality.in_place import inferred, needed, recomputed
 from graphmend.transforms.legality.names.overloaded import overloading
 from graphmend.transforms.legality.names.replaced import replaced_in_torch
 from graphmend.transforms.legality.names.scripted import is_scripted
@@ -104,6 +104,8 @@ class Rewrite:
             return refuse(self.name, f"`{listing}` would list the name that is imported for it")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
+        if finding.effect != "recompiles" and (target := inferred(facts)) is not None:
+            return refuse(self.name, f"under inference_mode no graph changes `{ast.unparse(target)}` in place")
         for changed in (recomputed(facts), needed(facts)) if finding.effect != "recompiles" else ():
             answer = _differing(answer, [changed]) if changed is not None else answer
         answer = replace(answer, edits=self._made(answer))

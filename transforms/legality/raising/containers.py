@@ -10,6 +10,8 @@ from functools import lru_cache
 from graphmend.analysis.syntax.traversal import nodes_in
 
 _TAKES_OUT = frozenset({"pop", "popitem", "popleft", "clear", "remove", "__delitem__", "__init__"})
+#: methods that run where an entry is read
+_READ = frozenset({"__missing__", "__getitem__"})
 _DEFAULTS = ("defaultdict", "DefaultDict")
 
 
@@ -20,8 +22,8 @@ def loses_entries(tree: ast.Module | None, container: ast.expr) -> bool:
 
 
 def makes_entries(tree: ast.Module | None, container: ast.expr) -> bool:
-    """Does reading a key of a container write to it: is one of its last name a `defaultdict`, or of a class with
-    `__missing__`, somewhere in the file? What is an entry of another container goes by the name of that one.
+    """Does reading a key of a container write to it: is one of its last name a `defaultdict`, or of a class with a
+    `__missing__` or `__getitem__`, somewhere in the file? An entry of another container goes by the name of that one.
     """
     return _outermost_name(container) in _making(tree)
 
@@ -44,7 +46,7 @@ def _losing(tree: ast.Module | None) -> frozenset[str]:
 def _making(tree: ast.Module | None) -> frozenset[str]:
     nodes = list(nodes_in(tree)) if tree is not None else []
     own = (n for n in nodes if isinstance(n, ast.ClassDef))
-    makers = {*_DEFAULTS, *(c.name for c in own if any(getattr(s, "name", "") == "__missing__" for s in c.body))}
+    makers = {*_DEFAULTS, *(c.name for c in own if any(getattr(s, "name", "") in _READ for s in c.body))}
     found: set[str | None] = set()
     for node in nodes:
         match node:
