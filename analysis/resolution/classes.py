@@ -25,6 +25,9 @@ AUTOGRAD_CONTEXT = "torch.autograd.function.FunctionCtx"
 #: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
 LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin", "MessagePassing", "BaseModule"})
 
+#: bases without available source that give no operation of an object a meaning
+PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})
+
 _INFINITE = 30
 
 

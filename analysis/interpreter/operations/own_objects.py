@@ -13,14 +13,12 @@ from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance, Record, class_of
-from graphmend.analysis.resolution.classes import bases, find_method, is_module_class, mro
+from graphmend.analysis.resolution.classes import PLAIN_BASES, bases, find_method, is_module_class, mro
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
     from graphmend.analysis.lattice.arguments import Arguments, Keywords
 
-#: bases that give no operation a meaning
-_PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})
 #: methods by which objects are put in order
 _ORDERS = ("__lt__", "__gt__")
 _DISPATCH = "functools.singledispatch"
@@ -41,7 +39,7 @@ def is_own(w: Walk, value: Value, *methods: str) -> bool:
     if is_module_class(w.session, value.info):
         return True
     return all(
-        isinstance(base, Class) or (isinstance(base, ExternalName) and base.name in _PLAIN_BASES)
+        isinstance(base, Class) or (isinstance(base, ExternalName) and base.name in PLAIN_BASES)
         for cls in mro(value.info, w.session)
         for base in bases(w.session, cls)
     )

@@ -7,12 +7,10 @@ import ast
 from graphmend.analysis.lattice.values import options
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import class_of
-from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.resolution.classes import PLAIN_BASES, mro
 from graphmend.transforms.if_conversion.places.held import Converting
 from graphmend.transforms.legality.objects.classes import plain_base
 from graphmend.transforms.legality.objects.plain_fields import is_plain_field
-
-_PLAIN_BASES = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol"})
 
 
 def is_guarded(block: Converting, target: ast.Attribute) -> bool:
@@ -37,7 +35,7 @@ def _may_be_module(cls: ClassInfo) -> bool:
     """Has a class a base of which the file does not say what it is: one of torch's modules, or something else?"""
     return any(
         not (isinstance(base, ast.Name) and base.id in cls.module.classes)
-        and cls.module.qualified(plain_base(base)) not in _PLAIN_BASES
+        and cls.module.qualified(plain_base(base)) not in PLAIN_BASES
         for base in cls.node.bases
     )
 

@@ -14,13 +14,10 @@ from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import locals_of, parameters, surely_bound, writes
 from graphmend.transforms.legality.names.replaced import is_lasting
 from graphmend.transforms.legality.objects.classes import is_as_written
-from graphmend.transforms.legality.objects.plain_fields import is_reached
+from graphmend.transforms.legality.objects.plain_fields import is_plain, is_reached
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
-
-#: methods by which a class makes other objects, or attributes are not what the class has
-_ODD = frozenset("__new__ __init_subclass__ __getattribute__ __getattr__ __setattr__ __slots__ __class__".split())
 
 
 def exact_class(facts: FunctionFacts, node: ast.expr) -> ClassInfo | None:
@@ -34,7 +31,9 @@ def exact_class(facts: FunctionFacts, node: ast.expr) -> ClassInfo | None:
     here = {*locals_of(facts.function), *parameters(facts.function)}
     if not isinstance(value, Class) or made.func.id in here or not is_lasting(made.func.id, facts.source.tree):
         return None
-    return value.info if is_plain_class(value.info) else None
+    classes = mro(value.info)
+    plain = all(is_plain(cls) and is_as_written(cls) for cls in classes) and not is_reached(value.info)
+    return value.info if plain else None
 
 
 def _made(facts: FunctionFacts, node: ast.expr) -> ast.Call | None:
@@ -43,6 +42,8 @@ def _made(facts: FunctionFacts, node: ast.expr) -> ast.Call | None:
     if not isinstance(node, ast.Name) or node.id in parameters(facts.function):
         return None
     if any(isinstance(n, (ast.Global, ast.Nonlocal)) and node.id in n.names for n in nodes_in(facts.function)):
+        return None
+    if any(isinstance(n, ast.AugAssign) and ast.unparse(n.target) == node.id for n in nodes_in(facts.function)):
         return None
     bound = bindings(facts).get(node.id, [])
     if len(bound) == 1 and not bound[0].part and isinstance(bound[0].value, ast.Call):
@@ -55,20 +56,6 @@ def _made(facts: FunctionFacts, node: ast.expr) -> ast.Call | None:
             case ast.Assign(targets=[ast.Name(id=node.id)], value=ast.Call() as call):
                 return call
     return None
-
-
-@lru_cache(maxsize=256)
-def is_plain_class(info: ClassInfo) -> bool:
-    """Is a class made by nothing but its statements, and those of its bases in the file? Dataclasses are, too."""
-    return not is_reached(info) and all(_is_plain(cls) for cls in mro(info))
-
-
-def _is_plain(cls: ClassInfo) -> bool:
-    if cls.node.keywords or _ODD & (cls.methods.keys() | cls.names.keys()) or not is_as_written(cls):
-        return False
-    bases = all(isinstance(b, ast.Name) and (b.id in cls.module.classes or b.id == "object") for b in cls.node.bases)
-    made = (d.func if isinstance(d, ast.Call) else d for d in cls.node.decorator_list)
-    return bases and all(cls.module.qualified(d) == "dataclasses.dataclass" for d in made)
 
 
 @lru_cache(maxsize=256)

@@ -9,14 +9,12 @@ from functools import lru_cache
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import Instance, Record
-from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.resolution.classes import PLAIN_BASES, mro
 from graphmend.analysis.syntax.traversal import nodes_in
 from graphmend.transforms.legality.objects.classes import is_as_written, plain_base, subclasses
 
 #: bases outside of the program that run no code for fields; a module has its own for tensors, which keeps them fields
-_PLAIN_BASES = frozenset(
-    {"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "torch.nn.Module", "torch.nn.modules.Module"}
-)
+_PLAIN_BASES = PLAIN_BASES | {"torch.nn.Module", "torch.nn.modules.Module"}
 #: methods that run where a field is read, stored or deleted, or that make objects without `__init__`
 _RUN = frozenset(
     "__setattr__ __getattribute__ __getattr__ __delattr__ __set_name__ __new__ __getstate__ __setstate__ __reduce__ "
@@ -44,7 +42,7 @@ def is_plain_field(name: str, within: ast.AST, *owners: Value) -> bool:
 def _has_field(info: ClassInfo, name: str, method: str) -> bool:
     """Has an object of a class a field by the time a method runs that it does not run itself while it is made?"""
     chain = mro(info)
-    if not all(_is_plain(cls) and is_as_written(cls) for cls in chain) or is_reached(info):
+    if not all(is_plain(cls) and is_as_written(cls) for cls in chain) or is_reached(info):
         return False
     if any(name in own for c in chain for own in (c.methods, c.setters, c.classes)):
         return False
@@ -58,7 +56,8 @@ def _has_field(info: ClassInfo, name: str, method: str) -> bool:
     return method != "__init__" and _is_set_first(chain, name)
 
 
-def _is_plain(cls: ClassInfo) -> bool:
+def is_plain(cls: ClassInfo) -> bool:
+    """Is a class made by nothing but its statements, and its objects by `__init__` alone?"""
     module, node = cls.module, cls.node
     if node.keywords or _RUN & (cls.methods.keys() | cls.names.keys()):
         return False

@@ -89,8 +89,8 @@ def _key(facts: FunctionFacts, info: ClassInfo) -> _Key | None:
     compared = _compared(info) if has_any(info, frozenset({"__lt__"})) else _of_dataclass(info)
     if compared is None or any(name.startswith("__") for name in compared.fields):
         return None
-    asked = ast.parse("def asked(): pass").body[0]  # no method of the class: what each object has once it is made
-    return compared if all(is_plain_field(name, asked, Instance(info)) for name in compared.fields) else None
+    plain = all(is_plain_field(name, facts.function, Instance(info)) for name in compared.fields)
+    return compared if plain else None
 
 
 def _compared(info: ClassInfo) -> _Key | None:

@@ -67,7 +67,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         match facts.node:
             case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value) as statement:
-                text = _operated(facts, code, op, target, value, in_place=True)
+                text = _reflected(facts, code, op, target, value)
                 return _offered(facts, statement, f"{name} = {text}\n") if text else None
             case ast.BinOp(left=left, op=op, right=right) as node:
                 return _written(facts, node, _operated(facts, code, op, left, right))
@@ -97,21 +97,20 @@ def _offered(facts: FunctionFacts, statement: ast.stmt, text: str) -> Fix:
     return offer(NAME, _TITLE, facts, make)
 
 
-def _operated(
-    facts: FunctionFacts, code: Code, op: ast.operator, left: ast.expr, right: ast.expr, *, in_place: bool = False
-) -> str | None:
+def _operated(facts: FunctionFacts, code: Code, op: ast.operator, left: ast.expr, right: ast.expr) -> str | None:
     """The call that `left op right` is, where one side is a tensor and the other an object."""
-    operator = _OPERATORS[type(op)]
-    if is_tensor(facts, right):
-        name = f"__{operator}__"
-        own = exact_class(facts, left)
-        if in_place and own is not None and has_any(own, frozenset({f"__i{operator}__"})):
-            name = f"__i{operator}__"
-        _answers(_method(facts, left, name))
-        return f"{bracketed(code.text(left))}.{name}({code.argument(right)})"
+    if not is_tensor(facts, right):
+        return _reflected(facts, code, op, left, right)
+    name = f"__{_OPERATORS[type(op)]}__"
+    _answers(_method(facts, left, name))
+    return f"{bracketed(code.text(left))}.{name}({code.argument(right)})"
+
+
+def _reflected(facts: FunctionFacts, code: Code, op: ast.operator, left: ast.expr, right: ast.expr) -> str | None:
+    """The call that `left op right` is, where the left side is a tensor, which knows nothing of the object."""
     if not is_tensor(facts, left):
         return None
-    name = f"__r{operator}__"
+    name = f"__r{_OPERATORS[type(op)]}__"
     _answers(_method(facts, right, name))
     own = exact_class(facts, right)
     if own is not None and (known := has_any(own, _KNOWN_TO_TORCH)) is not None:
@@ -186,11 +185,11 @@ def _answers(method: FunctionInfo) -> None:
 
 
 def _computed(node: ast.expr | None, other: str, own: set[str]) -> bool:
-    """Is a value certainly not NotImplemented? An operator never gives it, nor does a tensor's method."""
+    """Is a value certainly not NotImplemented? An operator of two sides never gives it, nor a tensor's method."""
     match node:
         case ast.BinOp() | ast.Compare() | ast.List() | ast.Tuple() | ast.Dict() | ast.JoinedStr():
             return True
-        case ast.UnaryOp() | None:
+        case ast.UnaryOp(op=ast.Not()) | None:
             return True
         case ast.Constant(value=value):
             return value is not NotImplemented
