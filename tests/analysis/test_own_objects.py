@@ -128,3 +128,14 @@ def test_dynamo_agrees(monkeypatch: pytest.MonkeyPatch, expressions: list[str], 
             assert breaks, expression
         else:
             assert not breaks, expression
+
+
+BODIES = ("__mul__", "__rmul__", "__index__")
+
+
+@pytest.mark.parametrize("expression", ["Branches(x) * x", "x * Branches(x)", "x[Branches(x)]", "[x, x][Branches(x)]"])
+def test_the_method_that_python_calls_is_read(expression: str) -> None:
+    methods = "".join(f"    def {name}(self, *others): return self.at.sum().item()\n" for name in BODIES)
+    own = f"class Branches(Own):\n{methods}"
+    text = text_of(expression).replace("\n@torch.compile", f"{own}\n\n@torch.compile")
+    assert "GM301" in {finding.code for finding in check(Source(text, "model.py")).findings}

@@ -142,6 +142,9 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
             errors.together(w, node, left, right)
         if left.dispatches or right.dispatches:
             own_objects.met(w, node, special_methods.ARITHMETIC[op.__class__], left, right)
+            answer = special_methods.arithmetic(w, node, op, left, right)
+            if answer is not None:
+                return answer
         value = operations.binary(node, op, without_none(left), without_none(right))
         if isinstance(left, SparseTensor) and isinstance(op, ast.MatMult):
             return product_layout(left, right, value)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import ModuleInfo
@@ -68,9 +69,11 @@ def met(w: Walk, node: ast.AST, operator: str, left: Value, right: Value) -> Non
 
 
 def indexes(w: Walk, node: ast.AST, value: Value, index: Value) -> None:
-    """A tensor is indexed by an object."""
-    if isinstance(value, Tensor) and is_own(w, index, "__index__"):
-        _tell(w, node, "index of a tensor", index)
+    """A tensor, or a list, is indexed by an object, whose method says where."""
+    if is_own(w, index, "__index__"):
+        if isinstance(value, Tensor):
+            _tell(w, node, "index of a tensor", index)
+        special_methods.call_special_method(w, index, ("__index__",), (), node)
 
 
 def sorted_by_themselves(w: Walk, node: ast.AST, element: Value, keywords: Keywords) -> None:
